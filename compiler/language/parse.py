@@ -338,6 +338,21 @@ class ExpressionBuilder(Transformer_NonRecursive[Token, Any]):
         return tuple(token_name(token) for token in c)
 
 
+def no_number(text: str, at: int) -> Problem | None:
+    """Returns the problem with a number that letters follow, if one begins at this place."""
+    word = _NO_NUMBER.match(text, at)
+    if word is None:
+        return None
+    written = word.group()
+    hint = "a number has digits, a point and an exponent; put a blank before a word"
+    if re.fullmatch(r"0x[0-9a-f]+|0b[01]+|0o[0-7]+|\d[\d_]*\d", written, re.IGNORECASE):
+        hint = f"write {int(written.replace('_', ''), 0 if written[1].isalpha() else 10)}"
+    return Problem("syntax", f"{written!r} is no number", Span(at, word.end()), hint)
+
+
+_NO_NUMBER = re.compile(r"\d[\w.]*[A-Za-z_]\w*")
+
+
 def library_call(text: str, at: int) -> Problem | None:
     """Returns the problem with a call of an APAS library function, if one precedes the bracket at
     this place. In other languages a dot only joins a stream and its column."""

@@ -105,6 +105,9 @@ def _report(
     if isinstance(error, UnexpectedCharacters):
         at = error.pos_in_stream or 0
         char = source.text[at]
+        if (wrong := language.no_number(source.text, at)) is not None:
+            problems.add("P001", f"P001 {wrong.message}", wrong.span, wrong.hint)
+            return
         hint = _INSTEAD.get(char, hint)
         problems.add("P001", f"P001 {char!r} has no meaning here", Span(at, at + 1), hint)
         return

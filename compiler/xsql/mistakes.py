@@ -15,7 +15,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from seustream.compiler.errors import Problems, SourceText, Span
 from seustream.compiler.language.elsewhere import INSTEAD
-from seustream.compiler.language.parse import expected, library_call, listed, parser
+from seustream.compiler.language.parse import expected, library_call, listed, no_number, parser
 from seustream.compiler.xsql.statements import end_of, written
 
 _WITHOUT_PARENTHESES = "leave the parentheses around SELECT out"
@@ -205,6 +205,9 @@ def report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pro
         hint = f"the form is {FORMS.get(first, FORMS['SELECT'])}"
     if isinstance(error, UnexpectedCharacters):
         char = source.text[at]
+        if (wrong := no_number(source.text, at)) is not None:
+            problems.add(wrong.kind, wrong.message, wrong.span, wrong.hint)
+            return
         if char == "[":
             hint = "strings stand in single quotes, names in double quotes"
         elif char in _INSTEAD:

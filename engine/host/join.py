@@ -16,7 +16,7 @@ combinations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +30,7 @@ from seustream.engine.host.links import JoinLink, Search, searches, selections
 from seustream.engine.host.rows import IN_DEVICE, RowStore, leaves, reach_back
 from seustream.engine.kernels import native
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds, survivors
-from seustream.engine.stream.numbers import Numbers, converted, numbers, together
+from seustream.engine.stream.numbers import Numbers, all_hold, converted, numbers, together
 from seustream.hdl.device import Window, WindowKind
 from seustream.hdl.isa import Condition
 
@@ -143,7 +143,7 @@ class WindowJoin:
         may fault, this covers only those of one source and comparisons between two."""
         for rows in self.rows:
             rows.follow()
-        read = (link for some in self.searches for search in some for link in search.links)
+        read = (link for some in self.searches for search in some for link in search.all_links)
         return any(rows.in_doubt() for rows in self.rows) or any(
             self.rows[source].column((e, link.of)) is None
             for link in read
@@ -302,28 +302,59 @@ class WindowJoin:
         """Extends combinations by one more source; with `host`, only by rows of the host's."""
         source, side, rows = search.source, self.sides[search.source], self.rows[search.source]
         low, high = arrivals.low[source][partial.arrival], arrivals.high[source][partial.arrival]
-        links: list[tuple[JoinLink, Numbers]] = []
-        tests: list[native.Test] = []
-        for link in search.links:
-            ours = self._ours(link, partial)
-            theirs = rows.column((link.theirs, link.of))
-            if ours is None or theirs is None:
-                doubtful.add(link.conjunct)
-            else:
-                links.append((link, ours))
-                tests.append((int(link.op), *theirs, *ours))
+        links, tests = self._compared(search.links, partial, rows, doubtful)
         if host:
             when = arrivals.when[partial.arrival]
             tests.append((int(Condition.LE), side.left, None, when, None))
             mine = np.flatnonzero(side.left != IN_DEVICE)
             first, end = (mine[0], mine[-1] + 1) if len(mine) else (0, 0)
             low, high = np.maximum(low, first), np.minimum(high, end)
-        who, found = self._pairs(rows, links, tests, low, high, single)
+        ways = self._ways(search, partial, rows, doubtful)
+        pairs = [
+            self._pairs(rows, links + own, tests + mine, low, high, single) for own, mine in ways
+        ]
+        who, found = pairs[0] if len(pairs) == 1 else _either(pairs, [mine for _, mine in ways])
         more = partial.pick(who)
         more.places[source] = found
         if more.ours is not None:
             more.ours = more.ours | (side.left[found] <= arrivals.when[more.arrival])
         return self._filtered(more, search.others, doubtful)
+
+    def _compared(
+        self,
+        links: Iterable[JoinLink],
+        partial: _Partial,
+        rows: IndexedRows,
+        doubtful: set[x.Expression],
+    ) -> tuple[list[tuple[JoinLink, Numbers]], list[native.Test]]:
+        """Returns links that kernels can follow, with the values of the combinations, and their
+        tests; the others are in doubt."""
+        found: list[tuple[JoinLink, Numbers]] = []
+        tests: list[native.Test] = []
+        for link in links:
+            ours = self._ours(link, partial)
+            theirs = rows.column((link.theirs, link.of))
+            if ours is None or theirs is None:
+                doubtful.add(link.conjunct)
+            else:
+                found.append((link, ours))
+                tests.append((int(link.op), *theirs, *ours))
+        return found, tests
+
+    def _ways(
+        self,
+        search: Search,
+        partial: _Partial,
+        rows: IndexedRows,
+        doubtful: set[x.Expression],
+    ) -> list[tuple[list[tuple[JoinLink, Numbers]], list[native.Test]]]:
+        """Returns the alternative links of a search, with their tests; one way without any if the
+        search has none, or if one of them is in doubt."""
+        doubts: set[x.Expression] = set()
+        ways = [self._compared(way, partial, rows, doubts) for way in search.ways]
+        if doubts and search.choice is not None:
+            doubtful.add(search.choice)
+        return [([], [])] if doubts or not ways else ways
 
     # --- partners ---------------------------------------------------------------
 
@@ -441,6 +472,19 @@ class WindowJoin:
             elif not fits.all():
                 partial = partial.pick(fits)
         return partial
+
+
+def _either(pairs: list[tuple[Ints, Ints]], tests: list[list[native.Test]]) -> tuple[Ints, Ints]:
+    """Merges the pairs that each of some alternatives finds, each pair once, in order."""
+    parts = []
+    for number, (who, row) in enumerate(pairs):
+        new = np.ones(len(who), np.bool_)
+        for before in tests[:number]:
+            new &= ~all_hold(before, who, row)
+        parts.append((who[new], row[new]))
+    who, row = (np.concatenate(side) for side in zip(*parts, strict=True))
+    order = np.lexsort((row, who))
+    return who[order], row[order]
 
 
 def _in_order(parts: list[tuple[Ints, Ints]], width: int) -> Ints:

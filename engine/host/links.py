@@ -8,7 +8,7 @@ combination.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -33,12 +33,20 @@ class JoinLink:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """One more source of a combination: links to it, and conditions to evaluate once it is
-    bound."""
+    """One more source of a combination: links to it, and conditions to evaluate once it is bound.
+    If no equality leads to it, `choice` is a condition whose alternatives are all links: `ways`."""
 
     source: int
     links: tuple[JoinLink, ...]
     others: tuple[x.Expression, ...]
+    choice: x.Expression | None = None
+    ways: tuple[tuple[JoinLink, ...], ...] = ()
+
+    @property
+    def all_links(self) -> Iterator[JoinLink]:
+        yield from self.links
+        for way in self.ways:
+            yield from way
 
 
 def selections(conjuncts: Sequence[x.Expression], source: int) -> tuple[x.Expression, ...]:
@@ -62,7 +70,7 @@ def searches(conjuncts: Sequence[x.Expression], source: int, count: int) -> tupl
 
 
 def _rank(search: Search) -> int:
-    ops = {link.op for link in search.links}
+    ops = {link.op for link in search.all_links}
     return 0 if Condition.EQ in ops else 1 if ops - {Condition.NE} else 2
 
 
@@ -77,7 +85,25 @@ def _search(conjuncts: Sequence[x.Expression], bound: frozenset[int], source: in
             others.append(e)
         else:
             links.append(link)
-    return Search(source, tuple(links), tuple(others))
+    if any(link.op is Condition.EQ for link in links):
+        return Search(source, tuple(links), tuple(others))
+    choice, ways = ways_of(others, lambda e: _link(e, source))
+    rest = tuple(e for e in others if e is not choice)
+    return Search(source, tuple(links), rest, choice, ways)
+
+
+def ways_of(
+    conditions: Iterable[x.Expression], linked: Callable[[x.Expression], JoinLink | None]
+) -> tuple[x.Expression | None, tuple[tuple[JoinLink, ...], ...]]:
+    """Returns the first condition `A OR B ...` that has nothing but links in each alternative, and
+    these links."""
+    for e in conditions:
+        if not isinstance(e, x.Or):
+            continue
+        ways = [[linked(one) for one in x.conjuncts(term)] for term in e.terms]
+        if all(link is not None for way in ways for link in way):
+            return e, tuple(tuple(link for link in way if link is not None) for way in ways)
+    return None, ()
 
 
 def _link(e: x.Expression, source: int) -> JoinLink | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,8 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.joins import AsofJoin, JoinKind, JoinSide, TreeJoin, visible
 from seustream.compiler.logical.windows import LandmarkWindow
+from seustream.engine.host.links import JoinLink, ways_of
+from seustream.engine.kernels import native
 from seustream.engine.relational.combinations import (
     END,
     NEVER,
@@ -25,12 +28,19 @@ from seustream.engine.relational.combinations import (
     together,
 )
 from seustream.engine.stream.evaluate import evaluate, survivors
+from seustream.engine.stream.numbers import all_hold, comparable, converted, numbers
 from seustream.engine.stream.operator import EARLIEST
 from seustream.engine.stream.schema import TABLE_TIME
 from seustream.hdl.device import WindowKind
 from seustream.hdl.isa import Condition
 
-_PAIRS_AT_ONCE = 1 << 20
+Pairs = Iterator[tuple[Ints, Ints]]
+"""Pairs in parts, as places among the left and among the right combinations."""
+
+_PAIRS_AT_ONCE, _FEW = 1 << 20, 16
+"""The most pairs to look at together, and the number of others to look at first where one match is
+enough."""
+_NONE = np.empty(0, np.int64)
 _NO_TIME = EARLIEST
 """Stands for the time of a missing tuple."""
 
@@ -80,6 +90,9 @@ class JoinStep:
         self.kept = [Combinations.none(len(frame.sources)) for _ in self.sides]
         self.conjuncts = x.conjuncts(join.condition)
         self.equalities = list(equalities(join))
+        found = [_link(e, join) for e in self.conjuncts]
+        self.links = [link for link in found if link is not None]
+        self.choice, self.ways = ways_of(self.conjuncts, lambda e: _link(e, join))
 
     def nodes(self) -> Iterator[JoinStep]:
         for side in self.sides:
@@ -96,19 +109,13 @@ class JoinStep:
         right = together([self.kept[1], new_right])
         lives = self.frame.lives(left.rows), self.frame.lives(right.rows)
         everything = np.arange(len(right))
-        pairs = [
-            *self._matches(left, right, lives, np.arange(old[0], len(left)), everything),
-            *self._matches(left, right, lives, np.arange(old[0]), everything[old[1] :]),
+        pairs = itertools.chain(
+            self._matches(left, right, lives, np.arange(old[0], len(left)), everything),
+            self._matches(left, right, lives, np.arange(old[0]), everything[old[1] :]),
+        )
+        results = [
+            self._pairs(left, right, pairs) if kind.pairs else self._first(left, right, pairs)
         ]
-        of_left = np.concatenate([np.empty(0, np.int64), *(pair[0] for pair in pairs)])
-        of_right = np.concatenate([np.empty(0, np.int64), *(pair[1] for pair in pairs)])
-        left.matched[of_left] = True
-        right.matched[of_right] = True
-        results = []
-        if kind.pairs:
-            results.append(_paired(left.pick(of_left), right.pick(of_right)))
-        elif kind is JoinKind.SEMI and len(of_left):
-            results.append(_first(left, right, of_left, of_right))
         ended = right_frontier.ended(lives[0]), left_frontier.ended(lives[1])
         for keeps, side, over, life, other in (
             (kind.keeps_left, left, ended[0], lives[0], self.join.right),
@@ -137,6 +144,32 @@ class JoinStep:
         certain.matched = np.zeros(len(certain), np.bool_)
         return certain, frontier
 
+    def _pairs(self, left: Combinations, right: Combinations, pairs: Pairs) -> Combinations:
+        """Returns all pairs, and marks what is matched."""
+        found = list(pairs)
+        of_left, of_right = (
+            np.concatenate([np.empty(0, np.int64), *(pair[side] for pair in found)])
+            for side in (0, 1)
+        )
+        left.matched[of_left] = True
+        right.matched[of_right] = True
+        return _paired(left.pick(of_left), right.pick(of_right))
+
+    def _first(self, left: Combinations, right: Combinations, pairs: Pairs) -> Combinations:
+        """Marks the left combinations that have a match, and returns them, each once, at the moment
+        of the first; none for an anti join. No pairs are kept."""
+        time, place = np.full(len(left), NEVER), np.full(len(left), NEVER)
+        for of_left, of_right in pairs:
+            left.matched[of_left] = True
+            partner = right.time[of_right], right.place[of_right]
+            order = np.lexsort((*reversed(partner), of_left))
+            who, first = np.unique(of_left[order], return_index=True)
+            now, at = (of[order[first]] for of in partner)
+            sooner = (now < time[who]) | ((now == time[who]) & (at < place[who]))
+            time[who[sooner]], place[who[sooner]] = now[sooner], at[sooner]
+        found = np.flatnonzero(left.matched) if self.join.kind is JoinKind.SEMI else _NONE
+        return left.pick(found).not_before(time[found], place[found])
+
     def _is_known(self, side: JoinSide) -> bool:
         """Returns whether all of a side is there before any stream: it consists of tables."""
         return all(self.frame.sources[number].stream.table for number in visible(side))
@@ -148,13 +181,17 @@ class JoinStep:
         lives: tuple[Lives, Lives],
         some: Ints,
         others: Ints,
-    ) -> Iterator[tuple[Ints, Ints]]:
-        """Yields matching pairs, one of `some` on the left and one of `others` on the right."""
+    ) -> Pairs:
+        """Yields matching pairs, one of `some` on the left and one of `others` on the right. Where
+        only the first counts, left combinations that are marked as matched by then are left out."""
         if not len(some) or not len(others):
             return
         mine, theirs = lives[0].pick(some), lives[1].pick(others)
         order = np.argsort(theirs.place, kind="stable")
         others, theirs = others[order], theirs.pick(order)
+        time, place = right.time[others], right.place[others]
+        later = (time[1:] > time[:-1]) | ((time[1:] == time[:-1]) & (place[1:] >= place[:-1]))
+        in_order = bool(later.all())
         # The others before `low` have ended when a combination comes; those from `high` on come
         # after it ends.
         low = np.maximum(
@@ -175,29 +212,78 @@ class JoinStep:
             high = np.searchsorted(ranked, ours * span + high)
             high = np.where(ours < 0, low, high)
             others, theirs = others[by], theirs.pick(by)
-        counts = np.maximum(high - low, 0)
-        ends = np.cumsum(counts)
-        start = 0
-        while start < len(counts):
-            before = ends[start - 1] if start else 0
-            stop = max(start + 1, int(np.searchsorted(ends, before + _PAIRS_AT_ONCE, "right")))
-            who = np.repeat(np.arange(start, stop), counts[start:stop])
-            offset = np.arange(len(who)) - np.repeat(
-                ends[start:stop] - counts[start:stop] - before, counts[start:stop]
-            )
-            partner = low[who] + offset
-            fit = mine.pick(who).within(theirs.pick(partner))
-            of_left, of_right = some[who[fit]], others[partner[fit]]
-            holds = self._true(left.rows[of_left], right.rows[of_right])
-            yield of_left[holds], of_right[holds]
-            start = stop
+        whole = self.join.kind.pairs
+        # The first match is enough, if the others come in the order of their moments.
+        enough = not whole and (self.join.kind is JoinKind.ANTI or in_order)
+        waiting = np.flatnonzero(high > low)
+        tests, ways, rest = self._tests(left.rows[some], right.rows[others])
+        width = _PAIRS_AT_ONCE if whole else _FEW
+        who, row = (np.empty(_PAIRS_AT_ONCE, np.int64) for _ in range(2))
+        while len(waiting):
+            begin, end = low[waiting], np.minimum(high[waiting], low[waiting] + width)
+            for number, way in enumerate(ways):
+                tried = tuple(
+                    (op, values, flags, ours[waiting], None if valid is None else valid[waiting])
+                    for op, values, flags, ours, valid in (*tests, *way)
+                )
+                start = 0
+                while start < len(waiting):
+                    start, filled = native.scan(start, begin, end, 0, tried, who, row)
+                    probe, partner = waiting[who[:filled]], row[:filled]
+                    fit = mine.pick(probe).within(theirs.pick(partner))
+                    for before in ways[:number]:  # each pair once
+                        fit &= ~all_hold(before, probe, partner)
+                    of_left, of_right = some[probe[fit]], others[partner[fit]]
+                    holds = self._true(left.rows[of_left], right.rows[of_right], rest)
+                    yield of_left[holds], of_right[holds]
+            low[waiting] = end
+            more = end < high[waiting]
+            if enough:
+                more &= ~left.matched[some[waiting]]
+            waiting, width = waiting[more], min(4 * width, _PAIRS_AT_ONCE)
 
-    def _true(self, left: Ints, right: Ints) -> Ints:
-        """Returns the pairs for which the condition is true."""
+    def _tests(
+        self, left: Ints, right: Ints
+    ) -> tuple[list[native.Test], list[list[native.Test]], tuple[x.Expression, ...]]:
+        """Returns the comparisons of both sides, for the kernel: all of the first must hold, and
+        all in one of the second; then the conditions beyond them. A condition with faults is among
+        the latter: all conditions decide in which pairs they count."""
+        codes, rest = native.Codes(), list(self.conjuncts)
+
+        def tested(links: Iterable[JoinLink]) -> list[native.Test] | None:
+            found: list[native.Test] = []
+            for link in links:
+                doubts = Faults()
+                values = [
+                    self._value(converted((e, link.of)), rows, doubts)
+                    for e, rows in ((link.theirs, right), (link.ours, left))
+                ]
+                if doubts.total:
+                    return None
+                theirs, ours = (numbers(value, codes) for value in values)
+                found.append((int(link.op), *theirs, *ours))
+            return found
+
+        tests: list[native.Test] = []
+        for link in self.links:
+            if (one := tested([link])) is not None:
+                tests += one
+                rest.remove(link.conjunct)
+        some = [tested(way) for way in self.ways]
+        ways = [way for way in some if way is not None]
+        if self.choice is None or len(ways) < len(some):
+            return tests, [[]], tuple(rest)
+        rest.remove(self.choice)
+        return tests, ways, tuple(rest)
+
+    def _true(self, left: Ints, right: Ints, conditions: tuple[x.Expression, ...]) -> Ints:
+        """Returns the pairs for which some conditions are true."""
+        if not conditions:
+            return np.arange(len(left))
         rows = np.where(left != NOTHING, left, right)
         with self.faults.naming(lambda row: self.frame.named(rows[row])):
             return survivors(
-                self.conjuncts,
+                conditions,
                 lambda e, which: self.frame.leaves(e, rows[which]),
                 len(rows),
                 self.faults,
@@ -260,7 +346,7 @@ class AsofStep(JoinStep):
         partner = self._partners(left.pick(due), until[due], right)
         some = np.flatnonzero(partner >= 0)
         rows, candidates = left.rows[due], right.rows[partner[some]]
-        holds = some[self._true(rows[some], candidates)]
+        holds = some[self._true(rows[some], candidates, self.conjuncts)]
         found = left.pick(due)
         found.rows = found.rows.copy()
         found.rows[holds, self.right] = right.rows[partner[holds], self.right]
@@ -367,17 +453,22 @@ def equalities(join: TreeJoin) -> Iterator[tuple[x.Expression, x.Expression]]:
                 yield mine, theirs
 
 
+def _link(e: x.Expression, join: TreeJoin) -> JoinLink | None:
+    """Returns a comparison between the two sides that a kernel can make."""
+    if not (isinstance(e, x.Compare) and comparable(e)):
+        return None
+    left, right = frozenset(visible(join.left)), frozenset(visible(join.right))
+    for op, theirs, ours in (
+        (e.condition, e.left, e.right),
+        (e.condition.mirrored(), e.right, e.left),
+    ):
+        reads = x.sources(theirs), x.sources(ours)
+        if all(reads) and reads[0] <= right and reads[1] <= left:
+            return JoinLink(e, op, theirs, ours, e.of)
+    return None
+
+
 def _paired(left: Combinations, right: Combinations) -> Combinations:
     rows = np.where(left.rows != NOTHING, left.rows, right.rows)
     both = Combinations(rows, left.time, left.place, left.matched)
     return both.not_before(right.time, right.place)
-
-
-def _first(left: Combinations, right: Combinations, of_left: Ints, of_right: Ints) -> Combinations:
-    """Returns the left combinations that have a match, each once, at the moment of the first."""
-    found = left.pick(of_left)
-    partner = right.pick(of_right)
-    found = found.not_before(partner.time, partner.place)
-    order = np.lexsort((found.place, found.time, of_left))
-    _, first = np.unique(of_left[order], return_index=True)
-    return found.pick(order[first])

@@ -214,7 +214,7 @@ class JoinSpans(JoinStep):
                 begin = np.maximum(left.begin[mine], right.begin[theirs])
                 meet = begin < np.minimum(left.end[mine], right.end[theirs])
                 mine, theirs = mine[meet], theirs[meet]
-                holds = self._true(left.rows[mine], right.rows[theirs])
+                holds = self._true(left.rows[mine], right.rows[theirs], self.conjuncts)
                 found.append(np.column_stack((mine[holds], theirs[holds])))
         return np.concatenate(found)
 

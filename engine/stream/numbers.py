@@ -7,6 +7,7 @@ order of the values. Texts, and decimals with more digits than 64 bits hold, hav
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,27 @@ def numbers(column: pa.Array, codes: native.Codes) -> Numbers:
     schema, cells = column.__arrow_c_array__()
     native.numbers(schema, cells, codes, found, flags)
     return found, flags
+
+
+_HOLDS = {
+    Condition.LT: np.less,
+    Condition.EQ: np.equal,
+    Condition.GT: np.greater,
+    Condition.GE: np.greater_equal,
+    Condition.LE: np.less_equal,
+    Condition.NE: np.not_equal,
+}
+
+
+def all_hold(tests: Iterable[native.Test], who: Ints, row: Ints) -> npt.NDArray[np.bool_]:
+    """Returns for which pairs of a probe and a row all tests hold."""
+    found = np.ones(len(who), np.bool_)
+    for op, theirs, theirs_valid, ours, ours_valid in tests:
+        found &= _HOLDS[Condition(op)](theirs[row], ours[who])
+        for valid, at in ((theirs_valid, row), (ours_valid, who)):
+            if valid is not None:
+                found &= valid[at] != 0
+    return found
 
 
 @functools.cache

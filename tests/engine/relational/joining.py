@@ -47,7 +47,7 @@ class JoinCase:
             if inside:
                 self.exists.append((False, new, condition, True))
             else:
-                more = [condition, *self._more([*seen, new])]
+                more = [self._link(seen, [new]), *self._more([*seen, new])]
                 self.exists.append((chance.random() < 0.5, new, " AND ".join(more), False))
         if chance.random() < 0.4:
             column = self._column(chance.choice(visible(self.tree)))
@@ -64,6 +64,18 @@ class JoinCase:
 
     def _column(self, source: int) -> str:
         return f"x{source}.{self.chance.choice(STREAMS[self.streams[source]])}"
+
+    def _link(self, mine: list[int], theirs: list[int]) -> str:
+        """Returns a comparison of both sides, or alternatives."""
+
+        def one(operators: str) -> str:
+            left, right = self._column(self.chance.choice(mine)), self.chance.choice(theirs)
+            return f"{left} {self.chance.choice(operators)} {self._column(right)}"
+
+        if self.chance.random() < 0.75:
+            return one("=")
+        ways = [one("==<>"), f"{one('=<>')} AND {one('=<>')}", one("==<>")]
+        return f"({' OR '.join(ways[: self.chance.randint(2, 3)])})"
 
     def _more(self, seen: list[int]) -> list[str]:
         found = []
@@ -84,8 +96,7 @@ class JoinCase:
         mine, theirs = visible(left), visible(right)
         terms = self._more([*mine, *theirs])
         if self.chance.random() < 0.8 or not terms:
-            pair = self._column(self.chance.choice(mine)), self._column(self.chance.choice(theirs))
-            terms.insert(0, f"{pair[0]} = {pair[1]}")
+            terms.insert(0, self._link(mine, theirs))
         return (self.chance.choice(KINDS), left, right, " AND ".join(terms))
 
     def _rows(self, columns: tuple[str, ...]) -> pa.Table:
