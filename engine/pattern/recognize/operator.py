@@ -92,7 +92,7 @@ class RowOperator:
             _SKIPS.index(query.skip),
             query.skip_to,
             query.give is Give.UNMATCHED,
-            conditions.recalls and not program.marks,
+            conditions.recalls,
         )
 
     @property

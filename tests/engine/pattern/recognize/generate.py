@@ -46,8 +46,11 @@ def pattern(chance: random.Random, names: str, depth: int, hide: bool) -> Patter
     return part
 
 
-def conditions(chance: random.Random, v: str, w: str, u: str) -> tuple[str, Callable[[View], Any]]:
-    """Returns a condition of variable v, which may refer to w and to the SUBSET u of v and w."""
+def conditions(
+    chance: random.Random, v: str, w: str, u: str, alone: bool = False
+) -> tuple[str, Callable[[View], Any]]:
+    """Returns a condition of variable v, which may refer to w and to the SUBSET u of v and w, or
+    `alone` to the row at hand and its neighbours."""
     k, n = chance.randint(0, 9), chance.randint(0, 2)
     some = v + w
     kinds: list[tuple[str, Callable[[View], Any]]] = [
@@ -105,7 +108,11 @@ def conditions(chance: random.Random, v: str, w: str, u: str) -> tuple[str, Call
             lambda m: (m.x(m.at(v, back=1)) is None) == (m.x(m.at(w)) is None),
         ),
     ]
-    return chance.choice(kinds)
+    return chance.choice(kinds[:_ALONE] if alone else kinds)
+
+
+_ALONE = 5
+"""The number of conditions at the beginning of the list that refer to no other row of the match."""
 
 
 def given(a: Any, other: Any) -> Any:
@@ -165,8 +172,9 @@ def measures(v: str, w: str) -> dict[str, tuple[str, Callable[[View], Any]]]:
     }
 
 
-def case(seed: int) -> tuple[str, Case, pa.Table]:
-    """Returns a query as text and for the reference, and rows in the order of their times."""
+def case(seed: int, alone: bool = False) -> tuple[str, Case, pa.Table]:
+    """Returns a query as text and for the reference, and rows in the order of their times. If its
+    conditions are all `alone`, the search gives up what has failed before."""
     chance = random.Random(seed)
     names = "ABCD"[: chance.randint(1, 4)]
     give = chance.choice(list(GIVES))
@@ -181,13 +189,13 @@ def case(seed: int) -> tuple[str, Case, pa.Table]:
     for name in used:
         if chance.random() < 0.75:
             mine, other = name, chance.choice(used)
-            sql, define[name] = conditions(chance, mine, other, "U")
+            sql, define[name] = conditions(chance, mine, other, "U", alone)
             if "U." in sql:
                 other = w if mine == v else v
                 sql, define[name] = f"{mine}.x > 2", (lambda m, own=mine: less(2, m.x(m.at(own))))
             written.append(f"{name} AS {sql}")
     if chance.random() < 0.4:
-        sql, found = conditions(chance, v, w, "U")
+        sql, found = conditions(chance, v, w, "U", alone)
         define[v] = found
         written = [one for one in written if not one.startswith(f"{v} AS")] + [f"{v} AS {sql}"]
     kind = chance.choice(["past", "past", "next", "first", "last"])

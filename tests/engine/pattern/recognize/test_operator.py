@@ -70,8 +70,8 @@ def plain(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(str(sorted(row.items())) for row in rows)
 
 
-def check(seed: int, key: str = "k") -> int:
-    sql, reference, rows = case(seed)
+def check(seed: int, key: str = "k", alone: bool = False) -> int:
+    sql, reference, rows = case(seed, alone)
     sql, reference.key = sql.replace("PARTITION BY k", f"PARTITION BY {key}"), key
     print(f"seed {seed}\n{sql}\n{rows.to_pylist()}")
     query = compiled(sql)
@@ -90,6 +90,26 @@ def check(seed: int, key: str = "k") -> int:
 def test_random_queries(block: int) -> None:
     found = [check(seed) for seed in range(25 * block, 25 * block + 25)]
     assert sum(found) > 25, "the cases find something"
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_random_queries_whose_conditions_refer_to_no_other_row(block: int) -> None:
+    found = [check(seed, alone=True) for seed in range(25 * block, 25 * block + 25)]
+    assert sum(found) > 25, "the cases find something"
+
+
+@pytest.mark.parametrize("pattern", ["(A? B?)* C", "((A*)* B*)* C", "(A{0,2} (B? A?)*)+ C"])
+def test_nothing_is_tried_twice_in_repetitions_that_may_be_empty(pattern: str) -> None:
+    """Without memory, 300 rows take longer than anybody waits."""
+    rows = pa.table(
+        {"ts": range(300), "k": ["a"] * 300, "x": pa.array([1] * 299 + [9], pa.int32())}
+    )
+    sql = (
+        "SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES count(*) AS n"
+        f" PATTERN ({pattern}) DEFINE A AS A.x < 9, B AS B.x < 9, C AS C.x > 9)"
+    )
+    assert not whole(compiled(sql), rows)
+    assert whole(compiled(sql.replace("> 9", "= 9")), rows) == [{"k": "a", "n": 300}]
 
 
 @pytest.mark.parametrize("block", range(4))
