@@ -110,18 +110,15 @@ class Rows {
         return false;
     }
 
-    // Returns whether this choice has failed here before. What follows also depends on which
-    // iterations have consumed no row yet, hence a bit for each set of marks.
+    // Returns whether this choice has failed here before. What follows also depends on the marks, which
+    // end an iteration that has consumed no row. But where one was ended, the choice to enter it was
+    // looked at here, too, and with it everything that follows an iteration.
     bool again(Track &t, int64_t length, int64_t choice) const {
         if (!recalls) return false;
         auto at = static_cast<size_t>(length * choices + choice);
         if (at >= t.seen.size()) t.seen.resize(at + static_cast<size_t>(choices) * 64, 0);
-        unsigned without = 0;
-        for (size_t mark = 0; mark < t.marks.size(); ++mark)
-            without |= static_cast<unsigned>(t.marks[mark] == length) << mark;
-        uint64_t bit = uint64_t{1} << without;
-        bool found = (t.seen[at] & bit) != 0;
-        t.seen[at] |= bit;
+        bool found = t.seen[at] != 0;
+        t.seen[at] = 1;
         return found;
     }
 
@@ -260,7 +257,7 @@ class Rows {
         Bytes asking(asks_);
         variables = asking.size;
         width = n[0], slots = n[1], window = n[2], lookback = n[3], ahead = n[4], skip = n[5];
-        target = n[6], unmatched = n[7] != 0, recalls = n[8] != 0 && slots <= 6;
+        target = n[6], unmatched = n[7] != 0, recalls = n[8] != 0;
         asks.assign(asking.data, asking.data + asking.size);
         tests.resize(static_cast<size_t>(variables));
         for (int64_t i = 0; i + 2 < steps.size; i += 3) {

@@ -39,7 +39,7 @@ struct Track {
     std::vector<std::vector<int64_t>> where;  // by variable: the places of its rows
     std::vector<Frame> stack;
     std::vector<int64_t> marks;
-    std::vector<uint64_t> seen;  // by place from `start` on and choice: whether it failed here
+    std::vector<uint8_t> seen;  // by place from `start` on and choice: whether it failed here
 
     int64_t end() const { return base + static_cast<int64_t>(rows.size()); }
     const Row &row(int64_t place) const { return rows[static_cast<size_t>(place - base)]; }
