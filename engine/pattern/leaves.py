@@ -105,14 +105,26 @@ class Fold:
     def noting(self, rows: Iterable[Sequence[Any]], found: list[Place]) -> Any:
         """Returns the aggregate's value; for a fault, returns None and appends its place to
         `found`."""
-        value = self(rows)
+        return self.noted(self._state(rows), found)
+
+    def noted(self, state: Any, found: list[Place]) -> Any:
+        """Returns the value of a state, as `noting` does."""
+        value = self._result(state)
         if value is FAULT:
             found.append(self.place)
             return None
         return value
 
+    @property
+    def has_small_states(self) -> bool:
+        """Returns whether a state has the same few parts however many rows it is of."""
+        return not (self._distinct or self.entry.collects) and isinstance(self.entry.init(), list)
+
     def __call__(self, rows: Iterable[Sequence[Any]]) -> Any:
         """Returns the aggregate's value, or FAULT where it has none."""
+        return self._result(self._state(rows))
+
+    def _state(self, rows: Iterable[Sequence[Any]]) -> Any:
         entry, seen = self.entry, set()
         state = entry.init()
         for values in rows:
@@ -123,6 +135,10 @@ class Fold:
                     continue
                 seen.add(tuple(values))
             state = entry.insert(state, *values)
+        return state
+
+    def _result(self, state: Any) -> Any:
+        entry = self.entry
         return entry.result(self._type, state) if entry.typed else entry.result(state)
 
 

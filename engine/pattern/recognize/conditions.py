@@ -7,6 +7,8 @@ everything else                             the search calls back; the row refer
 
 from __future__ import annotations
 
+import bisect
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -186,8 +188,7 @@ class Conditions:
 
     def ask(self, variable: int, number: int, members: bytes, labels: bytes) -> bool:
         """Returns whether the newest row of a match so far may be `variable`."""
-        at = self.log.at(np.frombuffer(members, np.int64)).tolist()
-        path = Path(at, (np.frombuffer(labels, np.int32) & _LABEL).tolist(), number)
+        path = Path(self.log, members, labels, number)
         true = True
         for condition in self.asked[variable]:
             if condition(path) is not True:
@@ -198,7 +199,7 @@ class Conditions:
             self._noted.clear()
             if self.faults is not None:
                 for place in places:
-                    self.faults.add(place, 1, self.log.arrival(at[-1]))
+                    self.faults.add(place, 1, self.log.arrival(path.members[-1]))
         return true
 
     def _reader(self, e: x.Leaf) -> Callable[[Path], Any]:
@@ -244,29 +245,84 @@ class Conditions:
         only = None if where is None else compile_noting(where, self._cell, self._noted)
         among, noted = e.among, self._noted
 
+        def given(member: PathRow) -> list[Any] | None:
+            """Returns the arguments of a row, None if it does not count."""
+            own = among >> member.path.labels[member.index] & 1
+            if not own or (only is not None and only(member) is not True):
+                return None
+            return [argument(member) for argument in arguments]
+
+        if fold.has_small_states:
+            return RunningFold(fold, given, noted).value
+
         def value(path: Path) -> Any:
-            members = (
-                PathRow(path, index, path.members[index])
-                for index, label in enumerate(path.labels)
-                if among >> label & 1
-            )
-            given = [
-                [argument(member) for argument in arguments]
-                for member in members
-                if only is None or only(member) is True
-            ]
-            return fold.noting(given, noted)
+            members = (given(PathRow(path, *one)) for one in enumerate(path.members))
+            return fold.noting((one for one in members if one is not None), noted)
 
         return value
 
 
-@dataclass(slots=True)
+class RunningFold:
+    """An aggregate over the rows of a match so far. It keeps the state after each row, because a
+    search mostly adds a row, or tries another one in the last place."""
+
+    def __init__(
+        self, fold: Fold, given: Callable[[PathRow], list[Any] | None], noted: list[Place]
+    ) -> None:
+        self.fold, self.given, self.noted = fold, given, noted
+        self.states = [fold.entry.init()]
+        self.path: Path | None = None
+
+    def value(self, path: Path) -> Any:
+        del self.states[path.common(self.path) + 1 :]
+        self.path = path
+        before = len(self.noted)
+        for index, row in path.after(len(self.states) - 1):
+            values, state = self.given(PathRow(path, index, row)), self.states[-1]
+            if values is not None and None not in values:
+                state = self.fold.entry.insert(list(state), *values)
+            self.states.append(state)
+        if len(self.noted) > before:
+            self.path = None  # a fault counts wherever it is tried
+        return self.fold.noted(self.states[-1], self.noted)
+
+
 class Path:
     """A match so far: its rows by position, their variables, and its number."""
 
-    members: list[int]
-    labels: list[int]
-    number: int
+    def __init__(self, log: RowLog, numbers: bytes, labels: bytes, number: int) -> None:
+        self._log, self._numbers, self._labels, self.number = log, numbers, labels, number
+
+    @functools.cached_property
+    def members(self) -> list[int]:
+        return [row for _, row in self.after(0)]
+
+    @functools.cached_property
+    def labels(self) -> list[int]:
+        labels: list[int] = (np.frombuffer(self._labels, np.int32) & _LABEL).tolist()
+        return labels
+
+    def after(self, index: int) -> Iterator[tuple[int, int]]:
+        """Yields the rows from an index on, each with its index."""
+        rows = self._log.at(np.frombuffer(self._numbers, np.int64, offset=8 * index))
+        yield from enumerate(rows.tolist(), index)
+
+    def common(self, other: Path | None) -> int:
+        """Returns the number of rows at the beginning that are the same in another path."""
+        if other is None or other.number != self.number:
+            return 0
+
+        def is_same(count: int) -> bool:
+            return (
+                self._numbers[: 8 * count] == other._numbers[: 8 * count]
+                and self._labels[: 4 * count] == other._labels[: 4 * count]
+            )
+
+        most = min(len(self._labels), len(other._labels)) // 4
+        for count in (most, most - 1):
+            if count >= 0 and is_same(count):
+                return count
+        return bisect.bisect_left(range(1, most), True, key=lambda count: not is_same(count))
 
     def index(self, at: rows.At) -> int | None:
         """Returns the index of the row that a navigation refers to, before its offset."""
