@@ -302,7 +302,7 @@ class Binder(ConstantBinder):
         return x.Case(tuple(zip(conditions, values[:-1], strict=True)), values[-1], met)
 
     def _cast(self, e: s.TypeCast) -> x.Expression:
-        operand, to = self.value(e.operand), bind_type(e.to, self.problems, self.scope.codes)
+        operand, to = self.value(e.operand), bind_type(e.to, self.problems, self.scope.codes, True)
         if Kind.ERROR in (operand.type.kind, to.kind):
             return FAILED
         if not t.castable(operand.type, to):

@@ -25,10 +25,19 @@ def report(
     problems.add(code, message, span, hint)
 
 
+_DIGITS = {t.TIMESTAMP: 6, t.TIME: 3}
+"""The digits of a second in values of a type. More may be declared, and as few as there are."""
+_MOST_DIGITS = 9
+
+
 def bind_type(
-    written: s.TypeName, problems: Problems, codes: Mapping[str, str] | None = None
+    written: s.TypeName,
+    problems: Problems,
+    codes: Mapping[str, str] | None = None,
+    rounds: bool = False,
 ) -> Type:
-    """Returns the type of this name; reports an unknown one."""
+    """Returns the type of this name; reports an unknown one. Where values are converted, a type of
+    times that `rounds` them to fewer digits is reported, too."""
 
     def fail(kind: str, message: str, hint: str) -> Type:
         report(problems, codes or {}, kind, message, written.span, hint)
@@ -49,6 +58,14 @@ def bind_type(
             return fail("type-length", f"there is no decimal({text})", hint)
         return t.decimal(precision, scale)
     if not numbers:
+        return found
+    if found in _DIGITS and len(numbers) == 1:
+        if numbers[0] > _MOST_DIGITS:
+            hint = f"0 to {_MOST_DIGITS} digits of a second"
+            return fail("type-length", f"there is no {found}({numbers[0]})", hint)
+        if rounds and numbers[0] < _DIGITS[found]:
+            hint = f"{found} keeps all {_DIGITS[found]}; date_trunc('millisecond', t) cuts"
+            return fail("type-length", f"no value is rounded to {numbers[0]} digits", hint)
         return found
     if not found.is_text or len(numbers) > 1:
         return fail("type-length", f"{found} takes no length", f"write {found}")

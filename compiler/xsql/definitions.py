@@ -90,9 +90,11 @@ def _settings(s: tree.CreateStream, problems: Problems) -> dict[str, Any]:
 def _time_column(
     s: tree.CreateStream, name: str, columns: list[Column], problems: Problems
 ) -> str | None:
-    """Returns the column that WITH (time = …) names."""
+    """Returns the column that WITH (time = …) names, None for the implicit time."""
     at = next(one.span for one in s.settings if one.name.text.lower() == "time")
     found = next((one for one in columns if one.name.lower() == name.lower()), None)
+    if found is None and name.lower() in ("ts", "timestamp"):
+        return None  # the implicit time
     if found is None:
         known = [one.name for one in columns]
         said = f"stream {s.name.text} has no column {name}"

@@ -229,14 +229,12 @@ class Rows {
     // Forgets rows that no match can need.
     void trim(Track &t) const {
         int64_t needed = std::min(t.start, t.judged) - lookback;
-        while (!t.rows.empty() && t.base < needed) {
-            t.rows.pop_front();
-            for (int64_t i = 0; i < width; ++i) {
-                t.values.pop_front();
-                t.flags.pop_front();
-            }
-            ++t.base;
-        }
+        int64_t gone = std::min(needed - t.base, static_cast<int64_t>(t.rows.size()));
+        if (gone <= 0) return;
+        t.rows.drop(static_cast<size_t>(gone));
+        t.values.drop(static_cast<size_t>(gone * width));
+        t.flags.drop(static_cast<size_t>(gone * width));
+        t.base += gone;
     }
 
   public:
@@ -334,8 +332,8 @@ class Rows {
             Track &t = track(keys.data[i]);
             if (t.judged >= t.end()) throw std::out_of_range("a row that has not come");
             t.rows[static_cast<size_t>(t.judged++ - t.base)].may = static_cast<uint64_t>(may.data[i]);
-            t.values.insert(t.values.end(), values.data + i * width, values.data + (i + 1) * width);
-            t.flags.insert(t.flags.end(), flags.data + i * width, flags.data + (i + 1) * width);
+            t.values.append(values.data + i * width, values.data + (i + 1) * width);
+            t.flags.append(flags.data + i * width, flags.data + (i + 1) * width);
         }
         Py_RETURN_NONE;
     }
@@ -379,7 +377,7 @@ class Rows {
             kept += static_cast<int64_t>(t.rows.size());
             if (t.start < t.end()) oldest = std::min(oldest, t.row(t.start).ts);
             if (t.rows.empty() && !t.running)
-                t.listed = false;
+                t.rest();
             else
                 active[left++] = key;
         }

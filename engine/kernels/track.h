@@ -3,7 +3,27 @@
 
 #include "probes.h"
 
-#include <deque>
+// A queue that takes no memory while it is empty: there is one for each key that was ever seen.
+template <typename T> struct Queue {
+    std::vector<T> all;
+    size_t head = 0;
+
+    size_t size() const { return all.size() - head; }
+    bool empty() const { return head == all.size(); }
+    const T &operator[](size_t at) const { return all[head + at]; }
+    T &operator[](size_t at) { return all[head + at]; }
+    auto begin() const { return all.begin() + static_cast<std::ptrdiff_t>(head); }
+    auto end() const { return all.end(); }
+    void push_back(const T &one) { all.push_back(one); }
+    void append(const T *from, const T *to) { all.insert(all.end(), from, to); }
+    void drop(size_t count) {
+        head += count;
+        if (empty())
+            std::vector<T>().swap(all), head = 0;
+        else if (2 * head > all.size())
+            all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(head)), head = 0;
+    }
+};
 
 // A constant, or a column of a row of the match: the row `back` rows from the first or the last one
 // of some variables.
@@ -24,9 +44,9 @@ struct Frame {
     int64_t at;
 };
 struct Track {
-    std::deque<Row> rows;
-    std::deque<int64_t> values;  // of judged rows, `width` each
-    std::deque<uint8_t> flags;
+    Queue<Row> rows;
+    Queue<int64_t> values;  // of judged rows, `width` each
+    Queue<uint8_t> flags;
     int64_t base = 0;     // the place of rows[0] in the partition
     int64_t judged = 0;   // rows before this place are judged
     int64_t start = 0;    // where the match that is searched for begins
@@ -40,6 +60,13 @@ struct Track {
     std::vector<Frame> stack;
     std::vector<int64_t> marks;
     std::vector<uint8_t> seen;  // by place from `start` on and choice: whether it failed here
+
+    // Gives back what a search needs, while there are no rows.
+    void rest() {
+        listed = false;
+        labels = decltype(labels)(), where = decltype(where)(), stack = decltype(stack)();
+        marks = decltype(marks)(), seen = decltype(seen)();
+    }
 
     int64_t end() const { return base + static_cast<int64_t>(rows.size()); }
     const Row &row(int64_t place) const { return rows[static_cast<size_t>(place - base)]; }

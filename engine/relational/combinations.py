@@ -88,13 +88,22 @@ class Lives:
     gone_time: Ints
     last: Ints
 
-    def pick(self, which: Ints) -> Lives:
+    def pick(self, which: Ints | Bools) -> Lives:
         return Lives(
             self.place[which],
             self.time[which],
             self.gone[which],
             self.gone_time[which],
             self.last[which],
+        )
+
+    def joined(self, other: Lives) -> Lives:
+        return Lives(
+            np.concatenate((self.place, other.place)),
+            np.concatenate((self.time, other.time)),
+            np.concatenate((self.gone, other.gone)),
+            np.concatenate((self.gone_time, other.gone_time)),
+            np.concatenate((self.last, other.last)),
         )
 
     def within(self, other: Lives) -> Bools:
@@ -149,6 +158,14 @@ class TreeSources:
 
     def store(self, source: int) -> RowStore:
         return self.stores[self.sources[source].stream.name]
+
+    def ends_by_time(self, sources: Iterable[int]) -> bool:
+        """Returns whether the ends of these sources' tuples are known when they come."""
+        windows = (self.sources[number].window for number in sources)
+        return all(
+            window.kind is not WindowKind.ROWS and not isinstance(window, PartitionWindow)
+            for window in windows
+        )
 
     def lives(self, rows: Ints) -> Lives:
         count = len(rows)

@@ -60,6 +60,8 @@ class TreeOperator:
         # left.
         self.pushed: dict[int, list[tuple[Ints, Ints]]] = {n: [] for n in self.frame.partitions}
         self.frontier = Frontier(0, EARLIEST)
+        self.trim_at = dict.fromkeys(self.inputs, 0)
+        """The number of rows in a store from which on it is looked through."""
 
     @property
     def watermark(self) -> int:
@@ -195,14 +197,16 @@ class TreeOperator:
     def _trim(self) -> None:
         """Frees the rows that are no longer needed, once they are the larger part of a store.
         Windows of rows also count the rows in between."""
-        kept = [part.rows for part in self._kept()]
-        for name in self.inputs:
+        grown = [name for name in self.inputs if len(self.stores[name]) >= self.trim_at[name]]
+        kept = [part.rows for part in self._kept()] if grown else []
+        for name in grown:
             store = self.stores[name]
             own = [n for n, of in enumerate(self.node.sources) if of.stream.name == name]
             first = int(np.searchsorted(store.position[0], self.frontier.place))
             places = [store.index(rows[:, n][rows[:, n] != NOTHING]) for rows in kept for n in own]
             needed = np.unique(np.concatenate([*places, np.arange(first, len(store))]))
             first = int(needed.min(initial=len(store)))
+            self.trim_at[name] = max(_FEW, 2 * len(needed))
             if any(self.node.sources[n].window.kind is WindowKind.ROWS for n in own):
                 if 2 * first > len(store):
                     store.drop_before(first)
@@ -292,6 +296,8 @@ def _none() -> Ints:
 
 
 _NO_PUSH = (_none(), _none())
+_FEW = 1024
+"""A store with fewer rows is not looked through."""
 OPEN = 1 << 62
 """Beyond all places: the end of a member that is in its window until something pushes it out."""
 

@@ -20,6 +20,7 @@ from seustream.engine.relational.combinations import (
     END,
     NEVER,
     NOTHING,
+    Bools,
     Combinations,
     Frontier,
     Ints,
@@ -28,7 +29,8 @@ from seustream.engine.relational.combinations import (
     together,
 )
 from seustream.engine.stream.evaluate import evaluate, survivors
-from seustream.engine.stream.numbers import all_hold, comparable, converted, numbers
+from seustream.engine.stream.numbers import all_hold, comparable, converted, has_numbers, numbers
+from seustream.engine.stream.numbers import together as in_one
 from seustream.engine.stream.operator import EARLIEST
 from seustream.engine.stream.schema import TABLE_TIME
 from seustream.hdl.device import WindowKind
@@ -40,6 +42,8 @@ Pairs = Iterator[tuple[Ints, Ints]]
 _PAIRS_AT_ONCE, _FEW = 1 << 20, 16
 """The most pairs to look at together, and the number of others to look at first where one match is
 enough."""
+_MANY = 1024
+"""A side is large from this many combinations on."""
 _NONE = np.empty(0, np.int64)
 _NO_TIME = EARLIEST
 """Stands for the time of a missing tuple."""
@@ -90,6 +94,12 @@ class JoinStep:
         self.kept = [Combinations.none(len(frame.sources)) for _ in self.sides]
         self.conjuncts = x.conjuncts(join.condition)
         self.equalities = list(equalities(join))
+        self.lives: list[Lives | None] = [None, None]
+        self.ends_by_time = [frame.ends_by_time(visible(side)) for side in (join.left, join.right)]
+        self.codes = native.Codes()
+        self.keys: list[tuple[Ints, Bools] | None] = [None, None]
+        """By side, numbers of the kept combinations that are equal where the equalities hold, and
+        which of them have any; None if there are no equalities, or if one has a fault."""
         found = [_link(e, join) for e in self.conjuncts]
         self.links = [link for link in found if link is not None]
         self.choice, self.ways = ways_of(self.conjuncts, lambda e: _link(e, join))
@@ -107,7 +117,13 @@ class JoinStep:
         old = [len(kept) for kept in self.kept]
         left = together([self.kept[0], new_left])
         right = together([self.kept[1], new_right])
-        lives = self.frame.lives(left.rows), self.frame.lives(right.rows)
+        lives = self._lives(0, left, old[0]), self._lives(1, right, old[1])
+        if self.codes.count() > 4096 + 4 * (len(left) + len(right)):
+            self.codes, self.keys = (
+                native.Codes(),
+                [None, None],
+            )  # most are those of no row any more
+        self.keys = [self._keyed(0, left, old[0]), self._keyed(1, right, old[1])]
         everything = np.arange(len(right))
         pairs = itertools.chain(
             self._matches(left, right, lives, np.arange(old[0], len(left)), everything),
@@ -130,7 +146,13 @@ class JoinStep:
         stays = [~ended[0], ~ended[1]]
         if not kind.pairs:
             stays[0] &= ~left.matched
-        self.kept = [side.pick(stay) for side, stay in zip((left, right), stays, strict=True)]
+        self.kept, self.lives = [left, right], [*lives]
+        for number, stay in enumerate(stays):
+            if not stay.all():
+                self.kept[number] = self.kept[number].pick(stay)
+                self.lives[number] = lives[number].pick(stay)
+                if (keys := self.keys[number]) is not None:
+                    self.keys[number] = keys[0][stay], keys[1][stay]
         frontier = left_frontier.meet(right_frontier) if kind.pairs else left_frontier
         for waits, side, stay, life in (
             (kind.keeps_left or kind is JoinKind.SEMI, left, stays[0], lives[0]),
@@ -184,6 +206,7 @@ class JoinStep:
     ) -> Pairs:
         """Yields matching pairs, one of `some` on the left and one of `others` on the right. Where
         only the first counts, left combinations that are marked as matched by then are left out."""
+        some, others = self._narrowed(some, others)
         if not len(some) or not len(others):
             return
         mine, theirs = lives[0].pick(some), lives[1].pick(others)
@@ -241,6 +264,42 @@ class JoinStep:
             if enough:
                 more &= ~left.matched[some[waiting]]
             waiting, width = waiting[more], min(4 * width, _PAIRS_AT_ONCE)
+
+    def _lives(self, side: int, of: Combinations, known: int) -> Lives:
+        """Returns the lifetimes of a side, of which the first `known` are those of the last step."""
+        had = self.lives[side]
+        if had is None or len(had.place) != known or not self.ends_by_time[side]:
+            return self.frame.lives(of.rows)
+        return had.joined(self.frame.lives(of.rows[known:])) if len(of) > known else had
+
+    def _keyed(self, side: int, of: Combinations, known: int) -> tuple[Ints, Bools] | None:
+        """Returns the keys of a side, of which the first `known` are those of the last step."""
+        by = [pair[side] for pair in self.equalities if has_numbers(pair[side].type)]
+        if not by:
+            return None
+        had = self.keys[side]
+        if had is None or len(had[0]) != known:
+            had = _NONE, np.empty(0, np.bool_)
+        doubts = Faults()
+        new = of.rows[len(had[0]) :]
+        columns = [numbers(self._value(e, new, doubts), self.codes) for e in by]
+        if doubts.total:
+            return None
+        found, flags = in_one(columns, self.codes)
+        valid = np.ones(len(found), np.bool_) if flags is None else flags != 0
+        return np.concatenate((had[0], found)), np.concatenate((had[1], valid))
+
+    def _narrowed(self, some: Ints, others: Ints) -> tuple[Ints, Ints]:
+        """Leaves out most combinations of a large side whose keys none of a small side has."""
+        left, right = self.keys
+        if left is None or right is None:
+            return some, others
+        (ours, have), (theirs, exist) = left, right
+        if len(others) > max(_MANY, 4 * len(some)):
+            return some, others[_may_meet(theirs[others], exist[others], ours[some], have[some])]
+        if len(some) > max(_MANY, 4 * len(others)):
+            return some[_may_meet(ours[some], have[some], theirs[others], exist[others])], others
+        return some, others
 
     def _tests(
         self, left: Ints, right: Ints
@@ -451,6 +510,20 @@ def equalities(join: TreeJoin) -> Iterator[tuple[x.Expression, x.Expression]]:
             reads = x.sources(mine), x.sources(theirs)
             if all(reads) and reads[0] <= left and reads[1] <= right:
                 yield mine, theirs
+
+
+def _may_meet(keys: Ints, valid: Bools, few: Ints, have: Bools) -> Bools:
+    """Returns which keys may be among a few others: all that are, and a quarter of those that are
+    not at most, by a hash of theirs."""
+    bits = max(12, (4 * len(few)).bit_length())
+
+    def places(numbers: Ints) -> Ints:
+        mixed = numbers.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        return (mixed >> np.uint64(64 - bits)).view(np.int64)
+
+    there = np.zeros(1 << bits, np.bool_)
+    there[places(few[have])] = True
+    return valid & there[places(keys)]
 
 
 def _link(e: x.Expression, join: TreeJoin) -> JoinLink | None:

@@ -37,3 +37,15 @@ def test_another_watermark(bound: str) -> None:
 
 def test_a_column_may_be_called_watermark() -> None:
     assert [c.name for c in stream("STREAM R (a int, watermark int)").columns] == ["a", "watermark"]
+
+
+def test_a_watermark_for_the_implicit_time() -> None:
+    found = stream("STREAM R (a int, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)")
+    assert (found.time, found.out_of_orderness) == (None, 5_000)
+
+
+def test_digits_of_a_second() -> None:
+    found = stream("STREAM R (a timestamp(3), b time(0), c timestamp_ltz(9), d int8, e float8)")
+    assert [str(column.type) for column in found.columns] == [
+        "timestamp", "time", "timestamp", "bigint", "double precision",
+    ]  # fmt: skip

@@ -12,10 +12,12 @@ import argparse
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 import duckdb
 import pyarrow as pa
 
+from seustream.engine.relational import joins, matching
 from tests.engine.relational.running import at_once, in_pieces
 
 STREAMS = {"R": ("a", "b"), "S": ("c", "d"), "T": ("e", "f")}
@@ -224,8 +226,15 @@ def check(chance: random.Random) -> int:
     """Checks one case, at once and in pieces; returns its number of results."""
     case = JoinCase(chance)
     want = case.judged()
-    found = at_once(case.text, case.rows)
-    pieces = in_pieces(case.text, case.rows, chance.randrange(1 << 30))
+    # Large sides, and stores to look through, in cases of few rows.
+    few, many, first = (chance.choice(of) for of in ((0, 1_024), (0, 1_024), (1, 16)))
+    with (
+        patch.object(joins, "_FEW", few),
+        patch.object(matching, "_MANY", many),
+        patch.object(matching, "_FEW", first),
+    ):
+        found = at_once(case.text, case.rows)
+        pieces = in_pieces(case.text, case.rows, chance.randrange(1 << 30))
     named = Counter({(row[-1], *row[:-2]): 0 for row in want})
     for row, count in want.items():
         named[row[-1], *row[:-2]] += count
