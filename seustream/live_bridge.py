@@ -20,7 +20,7 @@ from seustream.compiler.xsql.statements import split
 from seustream.compiler.xsql.tree import DropQuery, DropStream
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import BridgeClient
-from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.errors import RETRIABLE, BridgeError
 from seustream.cosim.bridge.statements import made_by
 from seustream.engine.runs import Report
 from seustream.errors import QueryError
@@ -57,6 +57,7 @@ class BridgeQueries(LiveQueries):
         self._reader = writer or ""
         status = client.status()
         self._epoch = status.get("writer_epoch", {}).get(writer, -1) + 1
+        self._unsure: tuple[str, pa.Table] | None = None
         self._before = _report_of(status)
         self._pushed: dict[str, None] = {}  # in the order of their first rows
         self._has_session = False
@@ -230,6 +231,7 @@ class BridgeQueries(LiveQueries):
     def _push(self, stream: str, rows: pa.Table) -> None:
         if not rows.num_rows or not self._reads(stream):
             return
+        self._be_sure(stream, rows)
         stage = p.Stage(self._writer, stream, self._epoch, 0, secrets.token_hex(8))
         with self._client.stage(stage) as part:
             part.write(rows)
@@ -237,8 +239,22 @@ class BridgeQueries(LiveQueries):
         seen = {} if part.highest is None else {stream: part.highest}
         self._pushed[stream] = None
         commit = p.Commit(self._writer, self._epoch, (part.staged,), seen)
-        self._client.commit(commit)
-        self._epoch += 1
+        try:
+            self._client.commit(commit)
+        except BridgeError as error:
+            if error.kind not in RETRIABLE:
+                raise
+            self._unsure = stream, rows
+            hint = "the rows may be in: push them again, and they are taken once"
+            raise BridgeError(error.kind, str(error), hint) from None
+        self._epoch, self._unsure = self._epoch + 1, None
+
+    def _be_sure(self, stream: str, rows: pa.Table) -> None:
+        """Finds out whether the rows are in whose commit had no answer, unless they come again."""
+        if self._unsure is None or (self._unsure[0] == stream and self._unsure[1].equals(rows)):
+            return
+        self._epoch = self._client.status().get("writer_epoch", {}).get(self._writer, -1) + 1
+        self._unsure = None
 
     def _reads(self, stream: str) -> bool:
         """Returns whether the bridge has the stream, through this connection or another client's

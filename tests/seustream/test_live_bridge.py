@@ -19,7 +19,7 @@ from seustream.compiler.apas.types import INTEGER
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.limits import USUAL
-from seustream.cosim.bridge.protocol import Statement
+from seustream.cosim.bridge.protocol import Commit, Statement
 from tests.cosim.bridge.serving import bridge
 
 
@@ -211,6 +211,34 @@ def test_a_bridge_that_is_away_for_a_moment(
 
         monkeypatch.setattr(BridgeClient, "act", acted)
         assert _rows(con) == [7]
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+@pytest.mark.parametrize("again", [[8], [9], [9, 8]])
+def test_a_push_without_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrived: bool, again: list[int]
+) -> None:
+    """Its rows come once if they are pushed again at once; other rows come whether it is in or not."""
+    with bridge(tmp_path) as (_, url), ss.connect(url) as con:
+        con.sql(_QUERY)
+        con.push("R", {"ts": [1], "a": [7]})
+        commit, failures = BridgeClient.commit, iter(["away"])
+
+        def committed(self: BridgeClient, of: Commit) -> object:
+            lost = next(failures, None)
+            found = commit(self, of) if arrived or lost is None else None
+            if lost is not None:
+                raise BridgeError("unavailable", "nobody answers")
+            return found
+
+        monkeypatch.setattr(BridgeClient, "commit", committed)
+        with pytest.raises(ss.Error, match="nobody answers") as error:
+            con.push("R", {"ts": [1], "a": [8]})
+        assert "taken once" in str(error.value.hint)
+        for value in again:
+            con.push("R", {"ts": [1], "a": [value]})
+        in_before = [8] if arrived and again != [8] else []
+        assert _rows(con) == [7, *in_before, *again]
 
 
 def test_a_bridge_that_others_set_up_keeps_no_results_for_strangers(tmp_path: Path) -> None:
