@@ -124,6 +124,7 @@ def _report(
     so_far = source.text[span.start : token.end_pos or start]
     possible = {*(error.accepts or error.expected)}
     selecting = "FROM" in possible and "MATCH_RECOGNIZE" not in so_far.upper()
+    selecting = selecting or re.search(r"(?i)\bFROM\s*\($", so_far) is not None
     if kind == "match_recognize" and (selecting or "$END" in possible):
         # A clause that cannot stand behind the parenthesis may have been read as the matches' name.
         clause = _CLAUSE.search(so_far, 0, start - span.start)

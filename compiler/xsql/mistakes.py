@@ -162,6 +162,10 @@ WORDS: dict[str, str] = {
     **dict.fromkeys(
         ("SIMILAR", "SIMILAR TO"), "regexp_matches(x, 'pattern') compares with a pattern"
     ),
+    "MOD": "write a % b or mod(a, b)",
+    **dict.fromkeys(("REGEXP", "RLIKE"), "regexp_matches(x, 'pattern') finds a pattern in a text"),
+    "IGNORE NULLS": "a NULL is a value like any other here; WHERE x IS NOT NULL leaves such rows out",
+    "MATCH_RECOGNIZE": "it stands behind the name of a stream: CREATE STREAM f AS SELECT ..., and FROM f MATCH_RECOGNIZE (...)",
     "VALUES": _SOURCES,
     "FINAL": "leave EMIT FINAL out: without EMIT CHANGES a group of a window gives its row once, when it is over",
     "CHANGES LIMIT": "LIMIT stands before it: LIMIT 10 EMIT CHANGES",
