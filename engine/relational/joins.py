@@ -30,7 +30,7 @@ from seustream.engine.relational.combinations import (
     together,
     until_landmark,
 )
-from seustream.engine.relational.inputs import Inputs
+from seustream.engine.relational.inputs import SLICE_ROWS, Inputs
 from seustream.engine.relational.matching import Arrived, part
 from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
@@ -60,6 +60,7 @@ class TreeOperator:
         # left.
         self.pushed: dict[int, list[tuple[Ints, Ints]]] = {n: [] for n in self.frame.partitions}
         self.frontier = Frontier(0, EARLIEST)
+        self.at_once = _ROWS_AT_FIRST
         self.trim_at = dict.fromkeys(self.inputs, 0)
         """The number of rows in a store from which on it is looked through."""
 
@@ -69,13 +70,27 @@ class TreeOperator:
 
     def outputs(self) -> Iterator[Answer]:
         for rows in self.rows.release():
-            yield from self._step(rows)
+            start = 0
+            while start < len(rows):
+                stop = min(start + self.at_once, len(rows))
+                part = rows if stop - start == len(rows) else rows.part(start, stop)
+                yield from self._step(part)
+                self._adapt(stop - start)
+                start = stop
         reached = self.rows.watermark
         if reached == END_OF_STREAM:
             coming = END
         else:
             coming = Frontier(self.stores.position, max(reached + 1, EARLIEST))
         yield from self._advance(Arrived(dict.fromkeys(self.inputs, _none()), coming))
+
+    def _adapt(self, taken: int) -> None:
+        """Takes fewer rows at a time where they make many pairs, so that results come in parts."""
+        found = sum(node.found for node in self.root.nodes())
+        if found > _PAIRS_AT_ONCE:
+            self.at_once = max(1, taken // 2)
+        elif 4 * found < _PAIRS_AT_ONCE and taken == self.at_once:
+            self.at_once = min(2 * taken, SLICE_ROWS)
 
     def _step(self, part: Slice) -> Iterator[Answer]:
         places = self.stores.add(part)
@@ -296,6 +311,7 @@ def _none() -> Ints:
 
 
 _NO_PUSH = (_none(), _none())
+_ROWS_AT_FIRST, _PAIRS_AT_ONCE = 4096, 1 << 19
 _FEW = 1024
 """A store with fewer rows is not looked through."""
 OPEN = 1 << 62

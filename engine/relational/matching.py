@@ -96,6 +96,8 @@ class JoinStep:
         self.equalities = list(equalities(join))
         self.lives: list[Lives | None] = [None, None]
         self.ends_by_time = [frame.ends_by_time(visible(side)) for side in (join.left, join.right)]
+        self.found = 0
+        """The number of pairs in the last step."""
         self.codes = native.Codes()
         self.keys: list[tuple[Ints, Bools] | None] = [None, None]
         """By side, numbers of the kept combinations that are equal where the equalities hold, and
@@ -173,6 +175,7 @@ class JoinStep:
             np.concatenate([np.empty(0, np.int64), *(pair[side] for pair in found)])
             for side in (0, 1)
         )
+        self.found = len(of_left)
         left.matched[of_left] = True
         right.matched[of_right] = True
         return _paired(left.pick(of_left), right.pick(of_right))

@@ -64,6 +64,17 @@ class Slice:
             self._stream = np.full(len(self), own[0] if own else 0)
         return self._stream
 
+    def part(self, start: int, stop: int) -> Slice:
+        """Returns some of the tuples, in the same order."""
+        if self._stream is None:
+            return Slice(tuple([rows.slice(start, stop - start) for rows in self.rows]))
+        many = len(self.rows)
+        own = self._stream[start:stop]
+        before = np.bincount(self._stream[:start], minlength=many).tolist()
+        counts = np.bincount(own, minlength=many).tolist()
+        rows = zip(self.rows, before, counts, strict=True)
+        return Slice(tuple([of.slice(first, count) for of, first, count in rows]), own)
+
     def narrowed(self, names: Sequence[str], own: Sequence[str]) -> Slice:
         """Returns a slice of the streams `names` as a slice of `own` only; the others have no rows
         in it."""

@@ -230,6 +230,8 @@ def check(chance: random.Random) -> int:
     few, many, first = (chance.choice(of) for of in ((0, 1_024), (0, 1_024), (1, 16)))
     with (
         patch.object(joins, "_FEW", few),
+        patch.object(joins, "_ROWS_AT_FIRST", chance.choice((1, 7, 4_096))),
+        patch.object(joins, "_PAIRS_AT_ONCE", chance.choice((0, 10, 1 << 19))),
         patch.object(matching, "_MANY", many),
         patch.object(matching, "_FEW", first),
     ):
