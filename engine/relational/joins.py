@@ -312,7 +312,7 @@ def _none() -> Ints:
 
 _NO_PUSH = (_none(), _none())
 _ROWS_AT_FIRST, _PAIRS_AT_ONCE = 4096, 1 << 19
-_FEW = 1024
+_FEW = 32
 """A store with fewer rows is not looked through."""
 OPEN = 1 << 62
 """Beyond all places: the end of a member that is in its window until something pushes it out."""

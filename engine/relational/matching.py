@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.joins import AsofJoin, JoinKind, JoinSide, TreeJoin, visible
 from seustream.compiler.logical.windows import LandmarkWindow
-from seustream.engine.host.links import JoinLink, ways_of
 from seustream.engine.kernels import native
 from seustream.engine.relational.combinations import (
     END,
     NEVER,
     NOTHING,
-    Bools,
     Combinations,
     Frontier,
     Ints,
@@ -28,13 +24,12 @@ from seustream.engine.relational.combinations import (
     TreeSources,
     together,
 )
-from seustream.engine.stream.evaluate import evaluate, survivors
-from seustream.engine.stream.numbers import all_hold, comparable, converted, has_numbers, numbers
-from seustream.engine.stream.numbers import together as in_one
+from seustream.engine.relational.compared import Comparisons
+from seustream.engine.stream.evaluate import survivors
+from seustream.engine.stream.numbers import all_hold
 from seustream.engine.stream.operator import EARLIEST
 from seustream.engine.stream.schema import TABLE_TIME
 from seustream.hdl.device import WindowKind
-from seustream.hdl.isa import Condition
 
 Pairs = Iterator[tuple[Ints, Ints]]
 """Pairs in parts, as places among the left and among the right combinations."""
@@ -42,8 +37,6 @@ Pairs = Iterator[tuple[Ints, Ints]]
 _PAIRS_AT_ONCE, _FEW = 1 << 20, 16
 """The most pairs to look at together, and the number of others to look at first where one match is
 enough."""
-_MANY = 1024
-"""A side is large from this many combinations on."""
 _NONE = np.empty(0, np.int64)
 _NO_TIME = EARLIEST
 """Stands for the time of a missing tuple."""
@@ -93,18 +86,11 @@ class JoinStep:
         self.sides = (part(join.left, frame, faults), part(join.right, frame, faults))
         self.kept = [Combinations.none(len(frame.sources)) for _ in self.sides]
         self.conjuncts = x.conjuncts(join.condition)
-        self.equalities = list(equalities(join))
+        self.compared = Comparisons(join, frame)
         self.lives: list[Lives | None] = [None, None]
         self.ends_by_time = [frame.ends_by_time(visible(side)) for side in (join.left, join.right)]
         self.found = 0
         """The number of pairs in the last step."""
-        self.codes = native.Codes()
-        self.keys: list[tuple[Ints, Bools] | None] = [None, None]
-        """By side, numbers of the kept combinations that are equal where the equalities hold, and
-        which of them have any; None if there are no equalities, or if one has a fault."""
-        found = [_link(e, join) for e in self.conjuncts]
-        self.links = [link for link in found if link is not None]
-        self.choice, self.ways = ways_of(self.conjuncts, lambda e: _link(e, join))
 
     def nodes(self) -> Iterator[JoinStep]:
         for side in self.sides:
@@ -120,12 +106,7 @@ class JoinStep:
         left = together([self.kept[0], new_left])
         right = together([self.kept[1], new_right])
         lives = self._lives(0, left, old[0]), self._lives(1, right, old[1])
-        if self.codes.count() > 4096 + 4 * (len(left) + len(right)):
-            self.codes, self.keys = (
-                native.Codes(),
-                [None, None],
-            )  # most are those of no row any more
-        self.keys = [self._keyed(0, left, old[0]), self._keyed(1, right, old[1])]
+        self.compared.follow((left, right), old)
         everything = np.arange(len(right))
         pairs = itertools.chain(
             self._matches(left, right, lives, np.arange(old[0], len(left)), everything),
@@ -153,8 +134,7 @@ class JoinStep:
             if not stay.all():
                 self.kept[number] = self.kept[number].pick(stay)
                 self.lives[number] = lives[number].pick(stay)
-                if (keys := self.keys[number]) is not None:
-                    self.keys[number] = keys[0][stay], keys[1][stay]
+                self.compared.keep(number, stay)
         frontier = left_frontier.meet(right_frontier) if kind.pairs else left_frontier
         for waits, side, stay, life in (
             (kind.keeps_left or kind is JoinKind.SEMI, left, stays[0], lives[0]),
@@ -209,7 +189,7 @@ class JoinStep:
     ) -> Pairs:
         """Yields matching pairs, one of `some` on the left and one of `others` on the right. Where
         only the first counts, left combinations that are marked as matched by then are left out."""
-        some, others = self._narrowed(some, others)
+        some, others = self.compared.narrowed(some, others)
         if not len(some) or not len(others):
             return
         mine, theirs = lives[0].pick(some), lives[1].pick(others)
@@ -228,7 +208,7 @@ class JoinStep:
             np.searchsorted(theirs.time, mine.last, side="right"),
             np.searchsorted(theirs.place, mine.gone),
         )
-        codes = self._codes(left.rows[some], right.rows[others])
+        codes = self.compared.equal(left.rows[some], right.rows[others])
         if codes is not None:
             ours, keys = codes
             span = len(others) + 1
@@ -242,9 +222,10 @@ class JoinStep:
         # The first match is enough, if the others come in the order of their moments.
         enough = not whole and (self.join.kind is JoinKind.ANTI or in_order)
         waiting = np.flatnonzero(high > low)
-        tests, ways, rest = self._tests(left.rows[some], right.rows[others])
+        tests, ways, rest = self.compared.tests(left.rows[some], right.rows[others])
         width = _PAIRS_AT_ONCE if whole else _FEW
-        who, row = (np.empty(_PAIRS_AT_ONCE, np.int64) for _ in range(2))
+        room = min(_PAIRS_AT_ONCE, int((high - low)[waiting].sum()))
+        who, row = (np.empty(room, np.int64) for _ in range(2))
         while len(waiting):
             begin, end = low[waiting], np.minimum(high[waiting], low[waiting] + width)
             for number, way in enumerate(ways):
@@ -275,69 +256,6 @@ class JoinStep:
             return self.frame.lives(of.rows)
         return had.joined(self.frame.lives(of.rows[known:])) if len(of) > known else had
 
-    def _keyed(self, side: int, of: Combinations, known: int) -> tuple[Ints, Bools] | None:
-        """Returns the keys of a side, of which the first `known` are those of the last step."""
-        by = [pair[side] for pair in self.equalities if has_numbers(pair[side].type)]
-        if not by:
-            return None
-        had = self.keys[side]
-        if had is None or len(had[0]) != known:
-            had = _NONE, np.empty(0, np.bool_)
-        doubts = Faults()
-        new = of.rows[len(had[0]) :]
-        columns = [numbers(self._value(e, new, doubts), self.codes) for e in by]
-        if doubts.total:
-            return None
-        found, flags = in_one(columns, self.codes)
-        valid = np.ones(len(found), np.bool_) if flags is None else flags != 0
-        return np.concatenate((had[0], found)), np.concatenate((had[1], valid))
-
-    def _narrowed(self, some: Ints, others: Ints) -> tuple[Ints, Ints]:
-        """Leaves out most combinations of a large side whose keys none of a small side has."""
-        left, right = self.keys
-        if left is None or right is None:
-            return some, others
-        (ours, have), (theirs, exist) = left, right
-        if len(others) > max(_MANY, 4 * len(some)):
-            return some, others[_may_meet(theirs[others], exist[others], ours[some], have[some])]
-        if len(some) > max(_MANY, 4 * len(others)):
-            return some[_may_meet(ours[some], have[some], theirs[others], exist[others])], others
-        return some, others
-
-    def _tests(
-        self, left: Ints, right: Ints
-    ) -> tuple[list[native.Test], list[list[native.Test]], tuple[x.Expression, ...]]:
-        """Returns the comparisons of both sides, for the kernel: all of the first must hold, and
-        all in one of the second; then the conditions beyond them. A condition with faults is among
-        the latter: all conditions decide in which pairs they count."""
-        codes, rest = native.Codes(), list(self.conjuncts)
-
-        def tested(links: Iterable[JoinLink]) -> list[native.Test] | None:
-            found: list[native.Test] = []
-            for link in links:
-                doubts = Faults()
-                values = [
-                    self._value(converted((e, link.of)), rows, doubts)
-                    for e, rows in ((link.theirs, right), (link.ours, left))
-                ]
-                if doubts.total:
-                    return None
-                theirs, ours = (numbers(value, codes) for value in values)
-                found.append((int(link.op), *theirs, *ours))
-            return found
-
-        tests: list[native.Test] = []
-        for link in self.links:
-            if (one := tested([link])) is not None:
-                tests += one
-                rest.remove(link.conjunct)
-        some = [tested(way) for way in self.ways]
-        ways = [way for way in some if way is not None]
-        if self.choice is None or len(ways) < len(some):
-            return tests, [[]], tuple(rest)
-        rest.remove(self.choice)
-        return tests, ways, tuple(rest)
-
     def _true(self, left: Ints, right: Ints, conditions: tuple[x.Expression, ...]) -> Ints:
         """Returns the pairs for which some conditions are true."""
         if not conditions:
@@ -350,38 +268,6 @@ class JoinStep:
                 len(rows),
                 self.faults,
             )
-
-    def _codes(self, left: Ints, right: Ints, doubtful: bool = False) -> tuple[Ints, Ints] | None:
-        """Returns numbers that are equal where all equalities hold, -1 where one has NULL; None if
-        there is no equality. Equalities with faults are included only if `doubtful`."""
-        found: Ints | None = None
-        valid = np.ones(len(left) + len(right), np.bool_)
-        for mine, theirs in self.equalities:
-            doubts = Faults()
-            values = [
-                self._value(mine, left, doubts),
-                self._value(theirs, right, doubts),
-            ]
-            if doubts.total and not doubtful:
-                continue  # the whole condition decides in which pairs they count
-            indices = pa.concat_arrays(values).dictionary_encode().indices.fill_null(-1)
-            one = np.asarray(indices).astype(np.int64)
-            valid &= one >= 0
-            one = np.maximum(one, 0)
-            if found is None:
-                found = one
-            else:
-                found = np.unique(found * (one.max(initial=0) + 1) + one, return_inverse=True)[1]
-        if found is None:
-            return None
-        found = np.where(valid, found, -1)
-        return found[: len(left)], found[len(left) :]
-
-    def _value(self, e: x.Expression, rows: Ints, doubts: Faults) -> pa.Array:
-        value = evaluate(e, self.frame.leaves(e, rows), len(rows), doubts)
-        if pa.types.is_floating(value.type):
-            value = pc.add(value, pa.scalar(0.0, value.type))  # -0.0 equals 0.0
-        return value
 
 
 class AsofStep(JoinStep):
@@ -459,7 +345,7 @@ class AsofStep(JoinStep):
         if not len(left) or not len(right):
             return np.full(len(left), NOTHING)
         times = self._times(right.rows, self.right)
-        ours, keys = self._codes(left.rows, right.rows, doubtful=True) or (
+        ours, keys = self.compared.equal(left.rows, right.rows, doubtful=True) or (
             np.zeros(len(left), np.int64),
             np.zeros(len(right), np.int64),
         )
@@ -484,7 +370,7 @@ class AsofStep(JoinStep):
             since = max(since, EARLIEST + window.size) - window.size if ranged else EARLIEST
         least = min([max(since + self.later, EARLIEST), *waiting[waiting != _NO_TIME].tolist()])
         times = self._times(right.rows, self.right)
-        coded = self._codes(right.rows[:0], right.rows, doubtful=True)
+        coded = self.compared.equal(right.rows[:0], right.rows, doubtful=True)
         keys = np.zeros(len(right), np.int64) if coded is None else coded[1]
         order = np.lexsort((right.place, times, keys))
         keys, times = keys[order], times[order]
@@ -497,51 +383,6 @@ def part(side: JoinSide, frame: TreeSources, faults: Faults) -> SourceTuples | J
     if isinstance(side, AsofJoin):
         return AsofStep(side, frame, faults)
     return SourceTuples(side, frame) if isinstance(side, int) else JoinStep(side, frame, faults)
-
-
-def equalities(join: TreeJoin) -> Iterator[tuple[x.Expression, x.Expression]]:
-    """Yields pairs of expressions, left and right, that are equal wherever the sides match."""
-    left, right = frozenset(visible(join.left)), frozenset(visible(join.right))
-    for e in x.conjuncts(join.condition):
-        if not (isinstance(e, x.Compare) and e.condition is Condition.EQ):
-            continue
-        sides = [
-            side if side.type == e.of else x.Cast(side, e.of, quiet=True)
-            for side in (e.left, e.right)
-        ]
-        for mine, theirs in (sides, sides[::-1]):
-            reads = x.sources(mine), x.sources(theirs)
-            if all(reads) and reads[0] <= left and reads[1] <= right:
-                yield mine, theirs
-
-
-def _may_meet(keys: Ints, valid: Bools, few: Ints, have: Bools) -> Bools:
-    """Returns which keys may be among a few others: all that are, and a quarter of those that are
-    not at most, by a hash of theirs."""
-    bits = max(12, (4 * len(few)).bit_length())
-
-    def places(numbers: Ints) -> Ints:
-        mixed = numbers.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        return (mixed >> np.uint64(64 - bits)).view(np.int64)
-
-    there = np.zeros(1 << bits, np.bool_)
-    there[places(few[have])] = True
-    return valid & there[places(keys)]
-
-
-def _link(e: x.Expression, join: TreeJoin) -> JoinLink | None:
-    """Returns a comparison between the two sides that a kernel can make."""
-    if not (isinstance(e, x.Compare) and comparable(e)):
-        return None
-    left, right = frozenset(visible(join.left)), frozenset(visible(join.right))
-    for op, theirs, ours in (
-        (e.condition, e.left, e.right),
-        (e.condition.mirrored(), e.right, e.left),
-    ):
-        reads = x.sources(theirs), x.sources(ours)
-        if all(reads) and reads[0] <= right and reads[1] <= left:
-            return JoinLink(e, op, theirs, ours, e.of)
-    return None
 
 
 def _paired(left: Combinations, right: Combinations) -> Combinations:

@@ -17,7 +17,8 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.joins import JoinKind, JoinSide, TreeJoin
 from seustream.compiler.logical.windows import LandmarkWindow
 from seustream.engine.relational.combinations import NEVER, NOTHING, Bools, Ints, TreeSources
-from seustream.engine.relational.matching import JoinStep, equalities
+from seustream.engine.relational.compared import Comparisons
+from seustream.engine.relational.matching import JoinStep
 
 _PAIRS_AT_ONCE = 1 << 20
 _PAIR, _LEFT, _RIGHT = range(3)
@@ -125,7 +126,7 @@ class JoinSpans(JoinStep):
         self.join, self.frame, self.faults = join, frame, faults
         self.parts = (spans_of(join.left, frame, faults), spans_of(join.right, frame, faults))
         self.conjuncts = x.conjuncts(join.condition)
-        self.equalities = list(equalities(join))
+        self.compared = Comparisons(join, frame)
         self.rows = np.empty((0, len(frame.sources)), np.int64)
         self.of = np.empty((0, 3), np.int64)
 
@@ -195,7 +196,7 @@ class JoinSpans(JoinStep):
 
     def _fresh(self, left: Spans, right: Spans) -> Ints:
         """Returns the pairs that match, exist together, and have a new part."""
-        codes = self._codes(left.rows, right.rows, doubtful=False)
+        codes = self.compared.equal(left.rows, right.rows, doubtful=False)
         ours, keys = codes or (np.zeros(len(left), np.int64), np.zeros(len(right), np.int64))
         found = []
         for some, others in (
