@@ -14,6 +14,7 @@ from seustream.commands.common import fault_lines, table
 from seustream.compiler.pipeline import Compilation
 from seustream.compiler.plan.layout import uses_device
 from seustream.engine.graph import GraphRun
+from seustream.hdl.device import WindowKind
 
 
 def _files(results: list[tuple[str, int]], arguments: argparse.Namespace) -> str:
@@ -48,8 +49,8 @@ def as_json(c: Compilation, run: GraphRun) -> str:
 def apart(
     c: Compilation, counts: Mapping[str, int], tables: Mapping[str, pa.Table]
 ) -> Iterator[str]:
-    """Yields joins without a result whose streams never overlap in time, often because of two
-    clocks or two units."""
+    """Yields joins without a result whose streams are farther apart than their windows reach, often
+    because of two clocks or two units."""
     spans = {
         name: (pc.min(rows.column("ts")).as_py(), pc.max(rows.column("ts")).as_py())
         for name, rows in tables.items()
@@ -60,7 +61,10 @@ def apart(
         if counts.get(query.name, 1) or len(names) < 2:  # a stream's results are not counted
             continue
         first, last = min(names, key=lambda n: spans[n][1]), max(names, key=lambda n: spans[n][0])
-        if spans[first][1] < spans[last][0]:
+        windows = [source.window for source in query.sources]
+        if any(window.kind is not WindowKind.RANGE for window in windows):
+            continue
+        if spans[last][0] - spans[first][1] > max(window.size for window in windows):
             yield (
                 f"note: {query.name} has no results: {first} ends at {spans[first][1]:,} ms, before"
                 f" {last} begins at {spans[last][0]:,} ms; are their clocks and units the same?"

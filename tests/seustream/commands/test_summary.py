@@ -35,6 +35,20 @@ def test_streams_that_never_overlap_get_a_word(capfd: pytest.CaptureFixture[str]
     )
 
 
+@pytest.mark.parametrize("window", ["RANGE 6", "RANGE 5, RANGE 6", "UNBOUNDED", "ROWS 3"])
+def test_streams_that_a_window_spans_get_none(
+    capfd: pytest.CaptureFixture[str], window: str
+) -> None:
+    Path("s.csv").write_text("ts,a\n9,7\n")
+    join = f"SELECT x.a FROM R x, S y WHERE x.a = y.a WINDOW {window}"
+    assert main(["run", "-c", join, "--input", "R=r.csv", "--input", "S=s.csv"]) == 0
+    assert "has no results" not in capfd.readouterr().err
+    if window == "RANGE 6":
+        join = join.replace("6", "5")
+        assert main(["run", "-c", join, "--input", "R=r.csv", "--input", "S=s.csv"]) == 0
+        assert "q0 has no results: R ends at 3 ms" in capfd.readouterr().err
+
+
 def test_a_stream_whose_results_are_read_gets_none(capfd: pytest.CaptureFixture[str]) -> None:
     """Its results are not counted, so nobody knows whether there are any."""
     Path("s.csv").write_text("ts,a\n9,1\n")
