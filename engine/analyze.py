@@ -101,10 +101,10 @@ def through(run: GraphRun) -> dict[str, list[str]]:
 
 
 def cycles(run: GraphRun) -> dict[str, int]:
-    """Returns clock cycles of devices that have a clock, by operator."""
-    joins = [own for own, one in run.operators.items() if isinstance(one, HostDriver)]
-    counts = {
-        own: getattr(device, "cycles", None)
-        for own, device in zip(joins, run.devices, strict=False)
-    }
-    return {own: count for own, count in counts.items() if count is not None}
+    """Returns clock cycles of devices that have a clock, by operator, since the image was loaded."""
+    found = {}
+    for own, one in run.operators.items():
+        if isinstance(one, HostDriver) and one.cycles_before is not None:
+            now: int = getattr(one.device, "cycles")  # noqa: B009 (not every device has a clock)
+            found[own] = now - one.cycles_before
+    return found

@@ -179,6 +179,8 @@ class HostDriver(JoinInputs):
         self.counts = JoinCounts()
         device.load(compilation.image)
         device.reset()  # sequence numbers start again from 0
+        self.cycles_before: int | None = getattr(device, "cycles", None)
+        """Those of a device with a clock, before the first tuple."""
 
     # --- the operator contract ------------------------------------------------
 

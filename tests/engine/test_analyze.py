@@ -5,9 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from seustream.compiler.pipeline import compile_text
+from seustream.cosim.golden import GoldenDevice
 from seustream.engine.analyze import analyzed, cycles, through
 from seustream.engine.graph import GraphRun, drive
 from seustream.engine.meters import RunMeters
+from seustream.hdl.device import Batch, Results
 
 TEXT = """
 CREATE STREAM R (a int); CREATE STREAM S (a int);
@@ -40,6 +42,31 @@ def test_each_operator_has_its_figures_and_its_queries() -> None:
     sizes = run.meters.state
     assert all(sizes[own] > 0 for own in run.operators)
     assert analyzed(run, []) == []
+
+
+class Clocked(GoldenDevice):
+    """A device that has spent cycles on its image, and spends one on each tuple."""
+
+    cycles = 0
+
+    def load(self, image: bytes) -> None:
+        self.cycles += 18_000
+        super().load(image)
+
+    def push(self, batch: Batch) -> Results:
+        self.cycles += len(batch.stream)
+        return super().push(batch)
+
+
+def test_loading_is_not_counted() -> None:
+    compiled = compile_text(TEXT)
+    device = Clocked(compiled.options.config)
+    run = GraphRun(compiled, device)
+    rows = pa.table({"ts": [1, 2, 3], "a": [1, 2, 1]})
+    for _ in drive(run, {"R": rows, "S": rows}):
+        pass
+    assert device.cycles > 18_000
+    assert list(cycles(run).values()) == [device.cycles - 18_000]
 
 
 def test_a_query_that_failed_has_no_part() -> None:
