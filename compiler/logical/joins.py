@@ -70,10 +70,11 @@ class AsofJoin(TreeJoin):
     greatest time, and among equal times the last to arrive. The partner is known once the watermark
     has passed the time of source `at`; it is at most `later` milliseconds after that time. Other
     conditions do not distinguish candidates of one key: they read one side, or bound the age of a
-    candidate."""
+    candidate, which is then at most `age` milliseconds before the time of `at`."""
 
     at: int
     later: int
+    age: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

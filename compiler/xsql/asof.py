@@ -32,9 +32,11 @@ def asof(
     terms = tuple(in_milliseconds(e) for e in _terms(condition))
     mine = frozenset(visible(left))
     latest: list[tuple[int, int]] = []
+    oldest: list[tuple[int, int]] = []
     for e in terms:
         reads, found = x.sources(e), list(bounds(e))
         latest += [(i, later) for i, j, later in found if j == right]
+        oldest += [(j, later) for i, j, later in found if i == right]
         both = right in reads and reads & mine
         equal = isinstance(e, x.Compare) and e.condition is Condition.EQ
         if both and not (found or (equal and _apart(e, mine, right))):
@@ -50,7 +52,9 @@ def asof(
         problems.add("asof", f"an ASOF JOIN {why} which rows come before", span, f"such as {_FORM}")
         return AsofJoin(kind, left, right, x.TRUE, 0, 0)
     at = latest[0][0]
-    return AsofJoin(kind, left, right, x.conjunction(terms), at, min(most for _, most in latest))
+    age = min((most for source, most in oldest if source == at), default=None)
+    later = min(most for _, most in latest)
+    return AsofJoin(kind, left, right, x.conjunction(terms), at, later, age)
 
 
 def _terms(e: x.Expression) -> Iterator[x.Expression]:

@@ -273,11 +273,12 @@ class JoinStep:
 class AsofStep(JoinStep):
     """An ASOF join. It keeps the left combinations whose time is not certain, and the right tuples
     that some of them may yet look up: those from that time on, and the latest of each key before
-    it."""
+    it, unless it is too old by then."""
 
     def __init__(self, join: AsofJoin, frame: TreeSources, faults: Faults) -> None:
         super().__init__(join, frame, faults)
-        self.at, self.later, self.right = join.at, join.later, visible(join.right)[0]
+        self.at, self.later, self.age = join.at, join.later, join.age
+        self.right = visible(join.right)[0]
         reads = [x.sources(e) for e in self.conjuncts]
         self.own = [e for e, of in zip(self.conjuncts, reads, strict=True) if of == {self.right}]
         self.conjuncts = tuple(e for e in self.conjuncts if e not in self.own)
@@ -368,14 +369,19 @@ class AsofStep(JoinStep):
             window = self.frame.sources[self.at].window
             ranged = window.kind is WindowKind.RANGE
             since = max(since, EARLIEST + window.size) - window.size if ranged else EARLIEST
-        least = min([max(since + self.later, EARLIEST), *waiting[waiting != _NO_TIME].tolist()])
+        due = waiting[waiting != _NO_TIME].tolist()
+        least = min([max(since + self.later, EARLIEST), *due])
         times = self._times(right.rows, self.right)
         coded = self.compared.equal(right.rows[:0], right.rows, doubtful=True)
         keys = np.zeros(len(right), np.int64) if coded is None else coded[1]
         order = np.lexsort((right.place, times, keys))
         keys, times = keys[order], times[order]
         last = np.append((keys[1:] != keys[:-1]) | (times[1:] >= least), True)
-        return np.sort(order[(keys >= 0) & (last | (times >= least))])
+        stays = (keys >= 0) & (last | (times >= least))
+        if self.age is not None:
+            oldest = min([since, *(until - self.later for until in due)]) - self.age
+            stays &= times >= max(oldest, EARLIEST)
+        return np.sort(order[stays])
 
 
 def part(side: JoinSide, frame: TreeSources, faults: Faults) -> SourceTuples | JoinStep:

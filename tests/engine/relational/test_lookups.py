@@ -43,7 +43,10 @@ def check_asof(seed: int) -> int:
     terms += ["x.a = y.a"] * (chance.random() < 0.8)
     terms += ["y.d > 0"] * (chance.random() < 0.3)
     terms += ["x.b <> 1"] * (chance.random() < 0.2)
-    terms += ["x.ts - y.ts <= 6"] * (chance.random() < 0.3)
+    age = chance.choice(
+        ("x.ts - y.ts <= 6", "y.ts >= x.ts - 2", "x.ts < y.ts + 1", "y.ts + 9 > x.ts")
+    )
+    terms += [age] * (chance.random() < 0.4)
     chance.shuffle(terms)
     on, outer = " AND ".join(terms), chance.choice(("", "LEFT "))
     items, times = "x.a AS p, x.b AS q, y.d AS r", "x.ts, y.ts"
@@ -154,6 +157,24 @@ def test_an_asof_join_keeps_one_row_a_key() -> None:
         assert all(row[1] == 7 for row in came(run))
     assert len(operator.stores["S"]) < 40  # type: ignore[attr-defined]
     assert sum(len(kept) for kept in operator._kept()) < 30  # type: ignore[attr-defined]
+
+
+def test_an_asof_join_keeps_no_row_that_is_too_old() -> None:
+    """Keys are new all the time. A bound on the age lets go of those before it."""
+    run = run_of(
+        "SELECT R.b, S.d FROM R LEFT ASOF JOIN S ON R.a = S.a AND R.ts >= S.ts AND R.ts - S.ts <= 20"
+    )
+    (operator,) = [one for name, one in run.operators.items() if name.startswith("operation")]
+    found = []
+    for now in range(60):
+        keys = [10 * now + n for n in range(10)]
+        run.push("S", rows(ts=keys, a=keys, d=keys))
+        run.push(
+            "R", rows(ts=[10 * now + 9] * 2, a=[max(10 * now - 11, 0), 10 * now - 12], b=[0, 0])
+        )
+        found += came(run)
+    assert found[-2:] == [(0, 569, 569, 589), (0, None, 589, 589)]
+    assert sum(len(kept) for kept in operator._kept()) < 60  # type: ignore[attr-defined]
 
 
 def test_rows_wait_for_the_whole_table() -> None:
