@@ -302,7 +302,8 @@ class Binder(ConstantBinder):
         return x.Case(tuple(zip(conditions, values[:-1], strict=True)), values[-1], met)
 
     def _cast(self, e: s.TypeCast) -> x.Expression:
-        operand, to = self.value(e.operand), bind_type(e.to, self.problems, self.scope.codes, True)
+        operand = self.value(e.operand)
+        to = bind_type(e.to, self.problems, self.scope.codes, rounds=True)
         if Kind.ERROR in (operand.type.kind, to.kind):
             return FAILED
         if not t.castable(operand.type, to):

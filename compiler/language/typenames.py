@@ -64,7 +64,9 @@ def bind_type(
             hint = f"0 to {_MOST_DIGITS} digits of a second"
             return fail("type-length", f"there is no {found}({numbers[0]})", hint)
         if rounds and numbers[0] < _DIGITS[found]:
-            hint = f"{found} keeps all {_DIGITS[found]}; date_trunc('millisecond', t) cuts"
+            hint = f"write {found}"
+            if found == t.TIMESTAMP:
+                hint += ", and date_trunc('millisecond', t) to cut it"
             return fail("type-length", f"no value is rounded to {numbers[0]} digits", hint)
         return found
     if not found.is_text or len(numbers) > 1:

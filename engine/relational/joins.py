@@ -221,8 +221,9 @@ class TreeOperator:
             places = [store.index(rows[:, n][rows[:, n] != NOTHING]) for rows in kept for n in own]
             needed = np.unique(np.concatenate([*places, np.arange(first, len(store))]))
             first = int(needed.min(initial=len(store)))
-            self.trim_at[name] = max(_FEW, 2 * len(needed))
-            if any(self.node.sources[n].window.kind is WindowKind.ROWS for n in own):
+            whole = any(self.node.sources[n].window.kind is WindowKind.ROWS for n in own)
+            self.trim_at[name] = max(_FEW, 2 * (len(store) - first if whole else len(needed)))
+            if whole:
                 if 2 * first > len(store):
                     store.drop_before(first)
                     for n in self.frame.partitions.keys() & {*own}:
