@@ -81,6 +81,43 @@ class Chains : public Numbered {
         Py_RETURN_NONE;
     }
 
+    // Writes, for each key, the newest row before a number; -1 if there is none.
+    PyObject *latest(PyObject *args) {
+        PyObject *keys_, *valid_, *below_, *out_;
+        if (!PyArg_ParseTuple(args, "OOOO", &keys_, &valid_, &below_, &out_)) throw Raised();
+        Ints wanted(keys_), below(below_);
+        Bytes there(valid_);
+        Out out(out_, true);
+        there.want(wanted.size);
+        below.want(wanted.size);
+        out.want(wanted.size);
+        for (int64_t i = 0; i < wanted.size; ++i) {
+            out.data[i] = -1;
+            if (below.data[i] > end()) throw std::out_of_range("rows that are not stored");
+            link(below.data[i]);
+            if (there.data && !there.data[i]) continue;
+            int64_t number = slot(wanted.data[i]).newest;
+            while (number >= below.data[i]) number = before[static_cast<size_t>(number - base)];
+            if (number >= first) out.data[i] = number;
+        }
+        Py_RETURN_NONE;
+    }
+
+    // Writes the previous row of the same key for each row from `from` on; -1 if there is none.
+    PyObject *previous(PyObject *args) {
+        long long from;
+        PyObject *out_;
+        if (!PyArg_ParseTuple(args, "LO", &from, &out_)) throw Raised();
+        Out out(out_, true);
+        if (from < first || from + out.size > end()) throw std::out_of_range("rows that are not stored");
+        link(from + out.size);
+        for (int64_t i = 0; i < out.size; ++i) {
+            int64_t number = before[static_cast<size_t>(from - base + i)];
+            out.data[i] = number >= first ? number : -1;
+        }
+        Py_RETURN_NONE;
+    }
+
     PyObject *probe(PyObject *args) {
         PyObject *keys_, *valid_;
         ProbeArguments a;

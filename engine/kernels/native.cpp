@@ -35,6 +35,8 @@ static PyObject *alone(PyObject *, PyObject *args) {
 static PyMethodDef of_chains[] = {
     {"append", of<Chains, &Chains::append>, METH_VARARGS, nullptr},
     {"drop", of<Chains, &Chains::drop>, METH_VARARGS, nullptr},
+    {"latest", of<Chains, &Chains::latest>, METH_VARARGS, nullptr},
+    {"previous", of<Chains, &Chains::previous>, METH_VARARGS, nullptr},
     {"probe", of<Chains, &Chains::probe>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

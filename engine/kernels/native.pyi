@@ -39,6 +39,12 @@ class Chains:
 
     def append(self, keys: Ints, flags: Flags, /) -> None: ...
     def drop(self, before: int, /) -> None: ...
+    def latest(self, keys: Ints, flags: Flags, below: Ints, out: Ints, /) -> None:
+        """Writes the newest row with each key before a number; -1 if there is none."""
+
+    def previous(self, start: int, out: Ints, /) -> None:
+        """Writes the previous row with the same key for each row from `start` on; -1 if there is none."""
+
     def probe(
         self,
         keys: Ints,

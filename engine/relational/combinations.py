@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.program import Source
@@ -168,10 +167,15 @@ class TreeSources:
         )
 
     def lives(self, rows: Ints) -> Lives:
+        place, time, last = self.arrivals(rows)
+        return Lives(place, time, *self.pushed_out(rows), last)
+
+    def arrivals(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
+        """Returns what is known of lifetimes at once, and never changes: the place and the time at which
+        they begin, and the last time in windows of time."""
         count = len(rows)
         place, time = np.full(count, NOTHING), np.full(count, np.iinfo(np.int64).min)
-        gone, last = np.full(count, NEVER), np.full(count, NEVER)
-        gone_time = np.full(count, NEVER)
+        last = np.full(count, NEVER)
         for source, of in enumerate(self.sources):
             here = np.flatnonzero(rows[:, source] != NOTHING)
             if not len(here):
@@ -186,18 +190,38 @@ class TreeSources:
                 last[here] = np.minimum(last[here], until)
             elif isinstance(window, LandmarkWindow):
                 last[here] = np.minimum(last[here], until_landmark(window, now))
-            elif isinstance(window, PartitionWindow):
+        return place, time, last
+
+    def pushed_out(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Returns the places and times at which rows that have come by now push them out of their
+        windows, `NEVER` for others."""
+        gone, gone_time = np.full(len(rows), NEVER), np.full(len(rows), NEVER)
+        for source, of in enumerate(self.sources):
+            window = of.window
+            if window.kind is not WindowKind.ROWS and not isinstance(window, PartitionWindow):
+                continue
+            here = np.flatnonzero(rows[:, source] != NOTHING)
+            store = self.store(source)
+            at = store.index(rows[here, source])
+            if isinstance(window, PartitionWindow):
                 pushed = self.partitions[source]
                 sooner = pushed.gone[at] < gone[here]
                 here, at = here[sooner], at[sooner]
                 gone[here], gone_time[here] = pushed.gone[at], pushed.time[at]
-            elif window.kind is WindowKind.ROWS:
+            else:
                 known = at < len(store) - window.size
                 here, after = here[known], at[known] + window.size
                 sooner = store.position[0][after] < gone[here]
                 here, after = here[sooner], after[sooner]
                 gone[here], gone_time[here] = store.position[0][after], store.timestamp[after]
-        return Lives(place, time, gone, gone_time, last)
+        return gone, gone_time
+
+    def pushed_before(self, source: int, place: int) -> int:
+        """Returns the sequence number before which rows up to a place have pushed all out of a window of
+        rows."""
+        store = self.store(source)
+        came = int(np.searchsorted(store.position[0], place, side="right"))
+        return store.first + came - self.sources[source].window.size
 
     def oldest(self, rows: Ints) -> Ints:
         """Returns the time of each combination's oldest tuple."""
@@ -227,11 +251,13 @@ class TreeSources:
         found: dict[tuple[int, str], pa.Array] = {}
         for source, names in x.columns_by_source(expressions).items():
             store = self.store(source)
-            lacking = rows[:, source] == NOTHING
-            at = pa.array(np.where(lacking, 0, store.index(rows[:, source])), mask=lacking)
-            for name in names:
-                column = store.table.column("ts" if name == TIME_COLUMN.name else name)
-                found[source, name] = column.take(at).combine_chunks()
+            mine = rows[:, source]
+            there = mine != NOTHING
+            whole = bool(there.all())
+            taken = store.columns(names, store.index(mine if whole else mine[there]))
+            spread = None if whole else pa.array(np.cumsum(there) - 1, mask=~there)
+            for name, values in taken.items():
+                found[source, name] = values if spread is None else values.take(spread)
         return found
 
     def leaves(self, e: x.Expression, rows: Ints) -> Leaves:

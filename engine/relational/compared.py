@@ -17,13 +17,86 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.joins import TreeJoin, visible
 from seustream.engine.host.links import JoinLink, ways_of
 from seustream.engine.kernels import native
-from seustream.engine.relational.combinations import Bools, Combinations, Ints, TreeSources
+from seustream.engine.relational.combinations import Combinations, Ints, TreeSources
 from seustream.engine.stream.evaluate import evaluate
-from seustream.engine.stream.numbers import comparable, converted, has_numbers, numbers, together
+from seustream.engine.stream.growing import Growing
+from seustream.engine.stream.numbers import (
+    Numbers,
+    comparable,
+    converted,
+    has_numbers,
+    numbers,
+    together,
+)
 from seustream.hdl.isa import Condition
 
 _MANY = 1024
 """A side is large from this many combinations on."""
+
+
+class _Keys:
+    """The keys of one side, by place: numbers that are equal where all equalities hold, and flags of
+    those that have a value in each."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self.values, self.flags = Growing(), Growing(np.uint8)
+        self.in_doubt = False
+        """Whether some equality has a fault in some combination."""
+        self._index, self._indexed = native.Chains(), 0
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def are_known(self) -> bool:
+        return bool(len(self)) and not self.in_doubt
+
+    def append(self, keys: Numbers, doubtful: bool) -> None:
+        values, flags = keys
+        self.values.append(values)
+        self.flags.append(np.ones(len(values), np.uint8) if flags is None else flags)
+        self.in_doubt |= doubtful
+
+    def keep(self, stays: Ints) -> None:
+        values, flags, doubtful = self.values.view, self.flags.view, self.in_doubt
+        self._begin()
+        if not doubtful:  # else all are computed anew, perhaps without the row that has the fault
+            self.append((values[stays], flags[stays]), doubtful=False)
+
+    def latest(self, keys: Numbers, below: Ints) -> Ints:
+        """Returns the last place of each key before a place; -1 if there is none."""
+        found = np.empty(len(below), np.int64)
+        self._filled().latest(*keys, below, found)
+        return found
+
+    def previous(self, begin: int, end: int) -> Ints:
+        """Returns the place before with the same key for each place of a range; -1 if there is none."""
+        found = np.empty(end - begin, np.int64)
+        self._filled().previous(begin, found)
+        return found
+
+    def _filled(self) -> native.Chains:
+        """Returns the index with all places."""
+        if self._indexed < len(self):
+            new = self.values.view[self._indexed :], self.flags.view[self._indexed :]
+            self._index.append(*new)
+            self._indexed = len(self)
+        return self._index
+
+    def distinct(self, places: Ints) -> Ints:
+        """Returns the keys at some places, each once."""
+        return np.unique(self.values.view[places[self.flags.view[places] != 0]])
+
+    def places(self, keys: Ints) -> Ints:
+        """Returns the places of some distinct keys, in order."""
+        end = len(self)
+        who, found = np.empty(end, np.int64), np.empty(end, np.int64)
+        low, high = np.zeros(len(keys), np.int64), np.full(len(keys), end)
+        _, filled = self._filled().probe(keys, None, 0, low, high, 0, (), who, found)
+        return np.sort(found[:filled])
 
 
 class Comparisons:
@@ -36,54 +109,66 @@ class Comparisons:
         found = [_link(e, join) for e in self.conjuncts]
         self.links = [link for link in found if link is not None]
         self.choice, self.ways = ways_of(self.conjuncts, lambda e: _link(e, join))
+        self._by = [pair for pair in self.equalities if has_numbers(pair[0].type)]
+        self._are_all = len(self._by) == len(self.equalities)
         self.codes = native.Codes()
-        self.keys: list[tuple[Ints, Bools] | None] = [None, None]
-        """By side, numbers that are equal where the equalities hold, and which combinations have
-        any; None if there are no equalities, or if one has a fault."""
+        self.keys = (_Keys(), _Keys())
 
     # --- keys -----------------------------------------------------------------
 
-    def follow(self, sides: tuple[Combinations, Combinations], known: list[int]) -> None:
-        """Takes the combinations of a step, of which the first `known` were kept by the last."""
-        if self.codes.count() > 4096 + 4 * sum(map(len, sides)):
-            # Most of them belong to no row any more.
-            self.codes, self.keys = native.Codes(), [None, None]
-        self.keys = [self._keyed(side, of, known[side]) for side, of in enumerate(sides)]
+    def follow(self, sides: tuple[Combinations, Combinations]) -> None:
+        """Takes the keys of combinations that are new at the end of a side."""
+        for side, (keys, of) in enumerate(zip(self.keys, sides, strict=True)):
+            new = of.rows[len(keys) :]
+            if self._by and len(new):
+                doubts = Faults()
+                keys.append(self._keys_of(side, new, doubts), bool(doubts.total))
 
-    def keep(self, side: int, stay: Bools) -> None:
-        """Forgets the keys of combinations that are not kept."""
-        keys = self.keys[side]
-        if keys is not None:
-            self.keys[side] = keys[0][stay], keys[1][stay]
+    def keys_of(self, side: int, rows: Ints) -> Numbers:
+        """Returns the keys of combinations of a side. What has a fault equals nothing, and without an
+        equality all are equal."""
+        if self.equalities and self._are_all:
+            return self._keys_of(side, rows, Faults())
+        flags = np.full(len(rows), not self.equalities, np.uint8)
+        return np.zeros(len(rows), np.int64), flags
 
-    def _keyed(self, side: int, of: Combinations, known: int) -> tuple[Ints, Bools] | None:
-        """Returns the keys of a side, of which the first `known` are those of the last step."""
-        by = [pair[side] for pair in self.equalities if has_numbers(pair[side].type)]
-        if not by:
+    def _keys_of(self, side: int, rows: Ints, doubts: Faults) -> Numbers:
+        columns = [numbers(self._value(e[side], rows, doubts), self.codes) for e in self._by]
+        return together(columns, self.codes)
+
+    def keep(self, side: int, stays: Ints) -> None:
+        """Forgets the keys of combinations other than these, which get the places from 0 up."""
+        if len(self.keys[side]):
+            self.keys[side].keep(stays)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Returns whether most of the texts that have codes belong to no combination any more."""
+        return self.codes.count() > 4096 + 4 * sum(map(len, self.keys))
+
+    def begin(self) -> None:
+        """Forgets all keys; `follow` computes them anew."""
+        self.codes, self.keys = native.Codes(), (_Keys(), _Keys())
+
+    def partners(self, side: int, others: Ints) -> Ints | None:
+        """Returns the places on a side that have the keys of some combinations on the other, in order;
+        None if that is not known, or not worth the search."""
+        mine, theirs = self.keys[side], self.keys[1 - side]
+        if not mine.are_known or not theirs.are_known or len(mine) < max(_MANY, 4 * len(others)):
             return None
-        had = self.keys[side]
-        if had is None or len(had[0]) != known:
-            had = np.empty(0, np.int64), np.empty(0, np.bool_)
-        doubts = Faults()
-        new = of.rows[len(had[0]) :]
-        columns = [numbers(self._value(e, new, doubts), self.codes) for e in by]
-        if doubts.total:
-            return None
-        found, flags = together(columns, self.codes)
-        valid = np.ones(len(found), np.bool_) if flags is None else flags != 0
-        return np.concatenate((had[0], found)), np.concatenate((had[1], valid))
+        return mine.places(theirs.distinct(others))
 
-    def narrowed(self, some: Ints, others: Ints) -> tuple[Ints, Ints]:
-        """Leaves out most combinations of a large side whose keys none of a small side has."""
+    def known(self, some: Ints, others: Ints) -> tuple[Ints, Ints] | None:
+        """Returns numbers as `equal` does, for combinations at these places of the left and the right
+        side, if their keys are known and no equality lacks numbers."""
         left, right = self.keys
-        if left is None or right is None:
-            return some, others
-        (ours, have), (theirs, exist) = left, right
-        if len(others) > max(_MANY, 4 * len(some)):
-            return some, others[_may_meet(theirs[others], exist[others], ours[some], have[some])]
-        if len(some) > max(_MANY, 4 * len(others)):
-            return some[_may_meet(ours[some], have[some], theirs[others], exist[others])], others
-        return some, others
+        if not (left.are_known and right.are_known) or not self._are_all:
+            return None
+        values = np.concatenate((left.values.view[some], right.values.view[others]))
+        valid = np.concatenate((left.flags.view[some], right.flags.view[others])) != 0
+        codes = np.asarray(pa.array(values).dictionary_encode().indices).astype(np.int64)
+        found = np.where(valid, codes, -1)
+        return found[: len(some)], found[len(some) :]
 
     def equal(self, left: Ints, right: Ints, doubtful: bool = False) -> tuple[Ints, Ints] | None:
         """Returns numbers that are equal where all equalities hold, -1 where one has NULL; None if
@@ -183,17 +268,3 @@ def _link(e: x.Expression, join: TreeJoin) -> JoinLink | None:
         if all(reads) and reads[0] <= right and reads[1] <= left:
             return JoinLink(e, op, theirs, ours, e.of)
     return None
-
-
-def _may_meet(keys: Ints, valid: Bools, few: Ints, have: Bools) -> Bools:
-    """Returns which keys may be among a few others: all that are, and a quarter of those that are
-    not at most, by a hash of theirs."""
-    bits = max(12, (4 * len(few)).bit_length())
-
-    def places(numbers: Ints) -> Ints:
-        mixed = numbers.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        return (mixed >> np.uint64(64 - bits)).view(np.int64)
-
-    there = np.zeros(1 << bits, np.bool_)
-    there[places(few[have])] = True
-    return valid & there[places(keys)]

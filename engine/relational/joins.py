@@ -27,11 +27,11 @@ from seustream.engine.relational.combinations import (
     Frontier,
     Ints,
     TreeSources,
-    together,
     until_landmark,
 )
 from seustream.engine.relational.inputs import SLICE_ROWS, Inputs
 from seustream.engine.relational.matching import Arrived, part
+from seustream.engine.relational.pool import Pool
 from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.merge import END_OF_STREAM, Slice, timestamps
@@ -55,7 +55,8 @@ class TreeOperator:
         self.frame = TreeSources(node.sources, self.stores)
         self.root = part(node.tree, self.frame, faults)
         self.grouping = Grouping(self.query) if node.aggregated else None
-        self.held = Combinations.none(len(node.sources))
+        self.held = Pool(self.frame, range(len(node.sources)), True)
+        """The combinations that wait for their turn in the order of their latest tuples."""
         # The rows that have left windows of partitions since members were added, and when they
         # left.
         self.pushed: dict[int, list[tuple[Ints, Ints]]] = {n: [] for n in self.frame.partitions}
@@ -111,9 +112,12 @@ class TreeOperator:
             if self.node.defines is None and self.grouping is None:
                 answer = self._selected(certain, self._by_moment(certain))
             else:
-                self.held = together([self.held, certain])
-                ready = self.frame.lives(self.held.rows).place < self.frontier.place
-                now, self.held = self.held.pick(ready), self.held.pick(~ready)
+                self.held.add(certain)
+                ready = self.held.before(self.frontier.place)
+                now = self.held.view.pick(ready)
+                self.held.leave(ready)
+                if self.held.is_sparse:
+                    self.held.compact()
                 answer = self._in_order(now)
         if answer is not None and answer.num_rows:
             yield self.node.name, as_rows(self.query, answer)
@@ -207,7 +211,8 @@ class TreeOperator:
     # --- memory and state -----------------------------------------------------
 
     def _kept(self) -> list[Combinations]:
-        return [self.held, *(kept for node in self.root.nodes() for kept in node.kept)]
+        self.held.compact()
+        return [self.held.view, *(kept for node in self.root.nodes() for kept in node.kept())]
 
     def _trim(self) -> None:
         """Frees the rows that are no longer needed, once they are the larger part of a store.
@@ -222,7 +227,9 @@ class TreeOperator:
             needed = np.unique(np.concatenate([*places, np.arange(first, len(store))]))
             first = int(needed.min(initial=len(store)))
             whole = any(self.node.sources[n].window.kind is WindowKind.ROWS for n in own)
-            self.trim_at[name] = max(_FEW, 2 * (len(store) - first if whole else len(needed)))
+            of_use = len(store) - first if whole else len(needed)
+            # As many rows come as pays for looking through what is kept.
+            self.trim_at[name] = max(_FEW, 2 * of_use, sum(map(len, kept)) // 8)
             if whole:
                 if 2 * first > len(store):
                     store.drop_before(first)
@@ -300,9 +307,11 @@ class TreeOperator:
             matched = np.asarray(table.column("matched").combine_chunks(), dtype=np.bool_)
             found = np.stack(every, axis=1)
             parts.append(Combinations(found, _ints(table, "time"), _ints(table, "at"), matched))
-        self.held, *rest = parts
+        held, *rest = parts
+        self.held.add(held)
         for node in self.root.nodes():
-            node.kept, rest = rest[:2], rest[2:]
+            node.restore(rest[:2])
+            rest = rest[2:]
         if self.grouping is not None:
             self.grouping.restore({self.query.name: state.tables["group"]})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,11 +20,11 @@ from seustream.engine.relational.combinations import (
     Combinations,
     Frontier,
     Ints,
-    Lives,
     TreeSources,
     together,
 )
 from seustream.engine.relational.compared import Comparisons
+from seustream.engine.relational.pool import Ordered, Pool
 from seustream.engine.stream.evaluate import survivors
 from seustream.engine.stream.numbers import all_hold
 from seustream.engine.stream.operator import EARLIEST
@@ -84,11 +84,15 @@ class JoinStep:
     def __init__(self, join: TreeJoin, frame: TreeSources, faults: Faults) -> None:
         self.join, self.frame, self.faults = join, frame, faults
         self.sides = (part(join.left, frame, faults), part(join.right, frame, faults))
-        self.kept = [Combinations.none(len(frame.sources)) for _ in self.sides]
         self.conjuncts = x.conjuncts(join.condition)
         self.compared = Comparisons(join, frame)
-        self.lives: list[Lives | None] = [None, None]
-        self.ends_by_time = [frame.ends_by_time(visible(side)) for side in (join.left, join.right)]
+        kind = join.kind
+        self.waits = kind.keeps_left or kind is JoinKind.SEMI, kind.keeps_right
+        """By side, whether combinations without a match may still be results."""
+        self.pools = tuple(
+            Pool(frame, visible(side), waits)
+            for side, waits in zip((join.left, join.right), self.waits, strict=True)
+        )
         self.found = 0
         """The number of pairs in the last step."""
 
@@ -102,51 +106,62 @@ class JoinStep:
         (new_left, left_frontier), (new_right, right_frontier) = (
             side.step(arrived) for side in self.sides
         )
-        old = [len(kept) for kept in self.kept]
-        left = together([self.kept[0], new_left])
-        right = together([self.kept[1], new_right])
-        lives = self._lives(0, left, old[0]), self._lives(1, right, old[1])
-        self.compared.follow((left, right), old)
-        everything = np.arange(len(right))
+        if self.compared.is_crowded:
+            self._compact()
+            self.compared.begin()
+        mine, theirs = self.pools
+        fresh, others = mine.add(new_left), theirs.add(new_right)
+        left, right = mine.view, theirs.view
+        self.compared.follow((left, right))
         pairs = itertools.chain(
-            self._matches(left, right, lives, np.arange(old[0], len(left)), everything),
-            self._matches(left, right, lives, np.arange(old[0]), everything[old[1] :]),
+            self._matches(left, right, fresh, self._partners(1, fresh)),
+            self._matches(left, right, self._partners(0, others, len(mine) - len(fresh)), others),
         )
-        results = [
-            self._pairs(left, right, pairs) if kind.pairs else self._first(left, right, pairs)
-        ]
-        ended = right_frontier.ended(lives[0]), left_frontier.ended(lives[1])
-        for keeps, side, over, life, other in (
-            (kind.keeps_left, left, ended[0], lives[0], self.join.right),
-            (kind.keeps_right, right, ended[1], lives[1], self.join.left),
+        results = [Combinations.none(len(self.frame.sources))]
+        matched = _NONE
+        if kind.pairs:
+            results.append(self._pairs(left, right, pairs))
+        else:
+            matched, time, place = self._first(left, right, pairs)
+            if kind is JoinKind.SEMI:
+                results.append(left.pick(matched).not_before(time, place))
+        ended = mine.ended(right_frontier), theirs.ended(left_frontier)
+        for keeps, side, pool, over, other in (
+            (kind.keeps_left, left, mine, ended[0], self.join.right),
+            (kind.keeps_right, right, theirs, ended[1], self.join.left),
         ):
             if keeps:
-                alone = np.flatnonzero(over & ~side.matched)
+                alone = over[~side.matched[over]]
                 found = side.pick(alone)
                 if not self._is_known(other):
-                    found = found.not_before(*life.pick(alone).end)
+                    found = found.not_before(*pool.lives(alone).end)
                 results.append(found)
-        stays = [~ended[0], ~ended[1]]
-        if not kind.pairs:
-            stays[0] &= ~left.matched
-        self.kept, self.lives = [left, right], [*lives]
-        for number, stay in enumerate(stays):
-            if not stay.all():
-                self.kept[number] = self.kept[number].pick(stay)
-                self.lives[number] = lives[number].pick(stay)
-                self.compared.keep(number, stay)
+        mine.leave(ended[0])
+        theirs.leave(ended[1])
+        mine.leave(matched[mine.here[matched]])
         frontier = left_frontier.meet(right_frontier) if kind.pairs else left_frontier
-        for waits, side, stay, life in (
-            (kind.keeps_left or kind is JoinKind.SEMI, left, stays[0], lives[0]),
-            (kind.keeps_right, right, stays[1], lives[1]),
-        ):
-            pending = stay & ~side.matched
-            if waits and pending.any():
-                first = Frontier(int(life.place[pending].min()), int(life.time[pending].min()))
+        for waits, pool in zip(self.waits, self.pools, strict=True):
+            if waits and (first := pool.first()) is not None:
                 frontier = frontier.meet(first)
-        certain = together([Combinations.none(len(self.frame.sources)), *results])
+        if any(pool.is_sparse for pool in self.pools):
+            self._compact()
+        certain = together(results)
         certain.matched = np.zeros(len(certain), np.bool_)
         return certain, frontier
+
+    def _partners(self, side: int, others: Ints, below: int | None = None) -> Ints:
+        """Returns the places of a side, of those below a number, that may match some combinations of the
+        other side."""
+        pool = self.pools[side]
+        if not len(others):
+            return _NONE
+        found = self.compared.partners(side, others)
+        if found is None:
+            here = pool.here if below is None else pool.here[:below]
+            return np.flatnonzero(here)
+        if below is not None:
+            found = found[: np.searchsorted(found, below)]
+        return found[pool.here[found]]
 
     def _pairs(self, left: Combinations, right: Combinations, pairs: Pairs) -> Combinations:
         """Returns all pairs, and marks what is matched."""
@@ -160,20 +175,35 @@ class JoinStep:
         right.matched[of_right] = True
         return _paired(left.pick(of_left), right.pick(of_right))
 
-    def _first(self, left: Combinations, right: Combinations, pairs: Pairs) -> Combinations:
-        """Marks the left combinations that have a match, and returns them, each once, at the moment
-        of the first; none for an anti join. No pairs are kept."""
-        time, place = np.full(len(left), NEVER), np.full(len(left), NEVER)
+    def _first(
+        self, left: Combinations, right: Combinations, pairs: Pairs
+    ) -> tuple[Ints, Ints, Ints]:
+        """Marks the left combinations that have a match, and returns the places of those found now, with
+        the moment of the first match of each. No pairs are kept."""
+        found = [(_NONE, _NONE, _NONE)]
         for of_left, of_right in pairs:
             left.matched[of_left] = True
-            partner = right.time[of_right], right.place[of_right]
-            order = np.lexsort((*reversed(partner), of_left))
-            who, first = np.unique(of_left[order], return_index=True)
-            now, at = (of[order[first]] for of in partner)
-            sooner = (now < time[who]) | ((now == time[who]) & (at < place[who]))
-            time[who[sooner]], place[who[sooner]] = now[sooner], at[sooner]
-        found = np.flatnonzero(left.matched) if self.join.kind is JoinKind.SEMI else _NONE
-        return left.pick(found).not_before(time[found], place[found])
+            found.append(_sooner(of_left, right.time[of_right], right.place[of_right]))
+        return _sooner(*(np.concatenate([part[n] for part in found]) for n in range(3)))
+
+    # --- memory ---------------------------------------------------------------
+
+    def _compact(self) -> None:
+        for side, pool in enumerate(self.pools):
+            if pool.left:
+                self.compared.keep(side, pool.compact())
+
+    def kept(self) -> list[Combinations]:
+        """The combinations of both sides. What is written to their rows is kept."""
+        self._compact()
+        return [pool.view for pool in self.pools]
+
+    def restore(self, kept: Sequence[Combinations]) -> None:
+        """Takes the combinations of both sides, in place of none."""
+        for pool, of in zip(self.pools, kept, strict=True):
+            pool.add(of)
+
+    # --- pairs ----------------------------------------------------------------
 
     def _is_known(self, side: JoinSide) -> bool:
         """Returns whether all of a side is there before any stream: it consists of tables."""
@@ -183,16 +213,14 @@ class JoinStep:
         self,
         left: Combinations,
         right: Combinations,
-        lives: tuple[Lives, Lives],
         some: Ints,
         others: Ints,
     ) -> Pairs:
         """Yields matching pairs, one of `some` on the left and one of `others` on the right. Where
         only the first counts, left combinations that are marked as matched by then are left out."""
-        some, others = self.compared.narrowed(some, others)
         if not len(some) or not len(others):
             return
-        mine, theirs = lives[0].pick(some), lives[1].pick(others)
+        mine, theirs = self.pools[0].lives(some), self.pools[1].lives(others)
         order = np.argsort(theirs.place, kind="stable")
         others, theirs = others[order], theirs.pick(order)
         time, place = right.time[others], right.place[others]
@@ -208,7 +236,9 @@ class JoinStep:
             np.searchsorted(theirs.time, mine.last, side="right"),
             np.searchsorted(theirs.place, mine.gone),
         )
-        codes = self.compared.equal(left.rows[some], right.rows[others])
+        codes = self.compared.known(some, others)
+        if codes is None:
+            codes = self.compared.equal(left.rows[some], right.rows[others])
         if codes is not None:
             ours, keys = codes
             span = len(others) + 1
@@ -249,13 +279,6 @@ class JoinStep:
                 more &= ~left.matched[some[waiting]]
             waiting, width = waiting[more], min(4 * width, _PAIRS_AT_ONCE)
 
-    def _lives(self, side: int, of: Combinations, known: int) -> Lives:
-        """Returns the lifetimes of a side, of which the first `known` are those of the last step."""
-        had = self.lives[side]
-        if had is None or len(had.place) != known or not self.ends_by_time[side]:
-            return self.frame.lives(of.rows)
-        return had.joined(self.frame.lives(of.rows[known:])) if len(of) > known else had
-
     def _true(self, left: Ints, right: Ints, conditions: tuple[x.Expression, ...]) -> Ints:
         """Returns the pairs for which some conditions are true."""
         if not conditions:
@@ -282,34 +305,52 @@ class AsofStep(JoinStep):
         reads = [x.sources(e) for e in self.conjuncts]
         self.own = [e for e, of in zip(self.conjuncts, reads, strict=True) if of == {self.right}]
         self.conjuncts = tuple(e for e in self.conjuncts if e not in self.own)
+        self.pools = Pool(frame, (), waits=True), Pool(frame, (), waits=False)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.due = Ordered()
+        """The left combinations by the last time of a right tuple that they look up."""
+        self.replaced = self.aged = 0
+        """The right tuples before these places are older than what is looked up: only the latest of each
+        key is needed; and none, because they are too old."""
 
     def step(self, arrived: Arrived) -> tuple[Combinations, Frontier]:
         (new_left, left_frontier), (new_right, right_frontier) = (
             side.step(arrived) for side in self.sides
         )
-        left = together([self.kept[0], new_left])
-        right = together([self.kept[1], self._own(new_right)])
-        until = self._until(left.rows)
-        due = np.asarray(until < right_frontier.time)
-        stays = np.flatnonzero(~due)
-        partner = self._partners(left.pick(due), until[due], right)
+        waiting, tuples = self.pools
+        self.due.add(self._until(new_left.rows), waiting.add(new_left))
+        self._take(self._own(new_right))
+        places = np.sort(self.due.take(right_frontier.time))
+        found = waiting.view.pick(places)
+        until = self._until(found.rows)
+        partner = self._latest(found.rows, until)
         some = np.flatnonzero(partner >= 0)
-        rows, candidates = left.rows[due], right.rows[partner[some]]
-        holds = some[self._true(rows[some], candidates, self.conjuncts)]
-        found = left.pick(due)
-        found.rows = found.rows.copy()
-        found.rows[holds, self.right] = right.rows[partner[holds], self.right]
-        time = np.where(until[due] == _NO_TIME, found.time, until[due])
+        candidates = tuples.view.rows[partner[some]]
+        holds = self._true(found.rows[some], candidates, self.conjuncts)
+        found.rows[some[holds], self.right] = candidates[holds, self.right]
+        time = np.where(until == _NO_TIME, found.time, until)
         found = found.not_before(time, np.full(len(found), NEVER))
         if self.join.kind is JoinKind.ASOF:
-            found = found.pick(holds)
-        self.kept = [left.pick(stays), right]
-        self.kept[1] = right.pick(self._reached(right, until[stays], left_frontier))
+            found = found.pick(some[holds])
+        waiting.leave(places)
+        self._forget(left_frontier)
         frontier = left_frontier
-        if len(stays):
-            lives = self.frame.lives(left.rows[stays])
-            frontier = frontier.meet(Frontier(int(lives.place.min()), int(lives.time.min())))
+        if (first := waiting.first()) is not None:
+            frontier = frontier.meet(first)
+        if any(pool.is_sparse for pool in self.pools):
+            self._compact()
         return found, frontier
+
+    def _take(self, right: Combinations) -> None:
+        """Takes the right tuples that can be equal to some left combination."""
+        values, flags = self.compared.keys_of(1, right.rows)
+        if flags is not None and not flags.all():
+            there = flags != 0
+            right, values = right.pick(there), values[there]
+        self.pools[1].add(right)
+        self.compared.keys[1].append((values, None), doubtful=False)
 
     def _own(self, right: Combinations) -> Combinations:
         """Returns the right tuples that meet the conditions on the right alone."""
@@ -326,62 +367,68 @@ class AsofStep(JoinStep):
                 )
             )
 
-    def _times(self, rows: Ints, source: int) -> Ints:
-        """Returns the times of a source's tuples."""
-        found = np.full(len(rows), _NO_TIME)
-        here = rows[:, source] != NOTHING
-        store = self.frame.store(source)
-        found[here] = store.timestamp[store.index(rows[here, source])]
-        return found
-
     def _until(self, rows: Ints) -> Ints:
         """Returns the last time of a right tuple that left combinations may look up."""
-        times = self._times(rows, self.at)
+        times = np.full(len(rows), _NO_TIME)
+        here = rows[:, self.at] != NOTHING
+        store = self.frame.store(self.at)
+        times[here] = store.timestamp[store.index(rows[here, self.at])]
         latest = np.minimum(times, NEVER - max(self.later, 0)) + self.later
         return np.where(times == _NO_TIME, _NO_TIME, latest)
 
-    def _partners(self, left: Combinations, until: Ints, right: Combinations) -> Ints:
-        """Returns the place among `right` of the latest candidate for each left combination, -1 if
-        none."""
-        if not len(left) or not len(right):
+    def _latest(self, left: Ints, until: Ints) -> Ints:
+        """Returns the place of the latest candidate for each left combination, -1 if none."""
+        tuples = self.pools[1]
+        if not len(left) or not len(tuples):
             return np.full(len(left), NOTHING)
-        times = self._times(right.rows, self.right)
-        ours, keys = self.compared.equal(left.rows, right.rows, doubtful=True) or (
-            np.zeros(len(left), np.int64),
-            np.zeros(len(right), np.int64),
-        )
-        order = np.lexsort((right.place, times, keys))
-        moments = np.unique(times)
-        span = len(moments) + 1
-        ranked = keys[order] * span + np.searchsorted(moments, times[order])
-        rank = np.searchsorted(moments, until, side="right")
-        last = np.searchsorted(ranked, ours * span + rank) - 1
-        found = order[np.maximum(last, 0)]
-        fits = (last >= 0) & (ours >= 0) & (keys[found] == ours) & (until != _NO_TIME)
-        return np.where(fits, found, NOTHING)
+        below = np.searchsorted(tuples.moments, until, side="right")
+        below[until == _NO_TIME] = 0
+        found = self.compared.keys[1].latest(self.compared.keys_of(0, left), below)
+        return np.where((found >= 0) & tuples.here[found], found, NOTHING)
 
-    def _reached(self, right: Combinations, waiting: Ints, coming: Frontier) -> Ints:
-        """Returns the right tuples that waiting or coming left combinations may look up."""
-        if coming == END and not len(waiting):
-            return np.empty(0, np.int64)
+    def _forget(self, coming: Frontier) -> None:
+        """Forgets the right tuples that no waiting or coming left combination may look up."""
+        tuples, keys, waiting = self.pools[1], self.compared.keys[1], self.due.lowest
+        if coming == END and waiting is None:
+            tuples.leave(np.flatnonzero(tuples.here))
+            return
         since = coming.time
         if isinstance(self.join.left, TreeJoin):  # its times lag behind by its window
             window = self.frame.sources[self.at].window
             ranged = window.kind is WindowKind.RANGE
             since = max(since, EARLIEST + window.size) - window.size if ranged else EARLIEST
-        due = waiting[waiting != _NO_TIME].tolist()
-        least = min([max(since + self.later, EARLIEST), *due])
-        times = self._times(right.rows, self.right)
-        coded = self.compared.equal(right.rows[:0], right.rows, doubtful=True)
-        keys = np.zeros(len(right), np.int64) if coded is None else coded[1]
-        order = np.lexsort((right.place, times, keys))
-        keys, times = keys[order], times[order]
-        last = np.append((keys[1:] != keys[:-1]) | (times[1:] >= least), True)
-        stays = (keys >= 0) & (last | (times >= least))
+        least = max(since + self.later, EARLIEST)
+        oldest = since
+        if waiting is not None:
+            least, oldest = min(least, waiting), min(oldest, waiting - self.later)
+        replaced = int(np.searchsorted(tuples.moments, least))
+        if replaced > self.replaced:
+            before = keys.previous(self.replaced, replaced)
+            before = before[before >= 0]
+            tuples.leave(before[tuples.here[before]])
+            self.replaced = replaced
         if self.age is not None:
-            oldest = min([since, *(until - self.later for until in due)]) - self.age
-            stays &= times >= max(oldest, EARLIEST)
-        return np.sort(order[stays])
+            aged = int(np.searchsorted(tuples.moments, max(oldest - self.age, EARLIEST)))
+            gone = np.arange(self.aged, aged)
+            tuples.leave(gone[tuples.here[gone]])
+            self.aged = max(aged, self.aged)
+
+    def _compact(self) -> None:
+        waiting, tuples = self.pools
+        if not waiting.left and not tuples.left:
+            return
+        waiting.compact()
+        self.compared.keep(1, tuples.compact())
+        self._begin()
+        self.due.add(self._until(waiting.view.rows), np.arange(len(waiting)))
+        if self.compared.is_crowded:
+            self.compared.begin()
+            self.compared.keys[1].append(self.compared.keys_of(1, tuples.view.rows), doubtful=False)
+
+    def restore(self, kept: Sequence[Combinations]) -> None:
+        waiting, tuples = kept
+        self.due.add(self._until(waiting.rows), self.pools[0].add(waiting))
+        self._take(tuples)
 
 
 def part(side: JoinSide, frame: TreeSources, faults: Faults) -> SourceTuples | JoinStep:
@@ -395,3 +442,10 @@ def _paired(left: Combinations, right: Combinations) -> Combinations:
     rows = np.where(left.rows != NOTHING, left.rows, right.rows)
     both = Combinations(rows, left.time, left.place, left.matched)
     return both.not_before(right.time, right.place)
+
+
+def _sooner(who: Ints, time: Ints, place: Ints) -> tuple[Ints, Ints, Ints]:
+    """Returns each of some places once, with the first of its moments."""
+    order = np.lexsort((place, time, who))
+    who, first = np.unique(who[order], return_index=True)
+    return who, time[order[first]], place[order[first]]

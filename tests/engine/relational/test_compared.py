@@ -54,34 +54,75 @@ def rows_of(chance: random.Random, kind: Callable[[], object]) -> list[Cells]:
     return [(chance.choice([None, 0, 1, 2, 3]), kind()) for _ in range(chance.randint(1, 40))]  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_narrowed_sides_have_all_pairs_of_equal_keys(seed: int) -> None:
-    chance = random.Random(seed)
-    left = rows_of(chance, lambda: chance.choice([0.0, -0.0, 1.5, None]))
-    right = rows_of(chance, lambda: chance.choice(["x", "", None]))
-    of, (r, s) = comparisons("R.a = S.c AND R.b = S.c + 0.0", left, right)
-    pairs = {
+def as_pairs(left: list[Cells], right: list[Cells]) -> set[tuple[int, int]]:
+    """By definition: the pairs that `R.a = S.c AND R.b = S.c + 0.0` holds for."""
+    return {
         (i, j)
         for i, (a, b) in enumerate(left)
         for j, (c, _) in enumerate(right)
         if None not in (a, b, c) and a == c and b == c
     }
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_partners_are_all_with_equal_keys(seed: int) -> None:
+    chance = random.Random(seed)
+    left = rows_of(chance, lambda: chance.choice([0.0, -0.0, 1.5, None]))
+    right = rows_of(chance, lambda: chance.choice(["x", "", None]))
+    of, (r, s) = comparisons("R.a = S.c AND R.b = S.c + 0.0", left, right)
+    pairs = as_pairs(left, right)
     known = chance.randint(0, len(left)), chance.randint(0, len(right))
-    first = r.pick(np.arange(known[0])), s.pick(np.arange(known[1]))
-    of.follow(first, [0, 0])
-    of.follow((r, s), [*known])  # goes on from what it knows
-    some, others = np.arange(len(left)), np.arange(len(right))
-    few = np.sort(np.array(chance.sample(range(len(right)), min(3, len(right)))))
+    assert of.partners(1, np.arange(0)) is None  # nothing is known yet
+    of.follow((r.pick(np.arange(known[0])), s.pick(np.arange(known[1]))))
+    of.follow((r, s))  # goes on from what it knows
     with patch.object(compared, "_MANY", 0):
-        for mine, theirs in ((some, few), (some[:2], others), (some, others)):
-            near, far = of.narrowed(mine, theirs)
-            wanted = {(i, j) for i, j in pairs if i in mine and j in theirs}
-            assert wanted <= {(i, j) for i in near.tolist() for j in far.tolist()}
-            assert set(near.tolist()) <= set(mine.tolist())
-    stay = np.arange(len(left)) % 2 == 0
+        for side, (mine, theirs) in enumerate(((right, left), (left, right)), 0):
+            others = np.array(chance.sample(range(len(theirs)), min(2, len(theirs))))
+            found = of.partners(1 - side, others)
+            if 4 * len(others) > len(mine):
+                assert found is None
+                continue
+            assert found is not None
+            wanted = {pair[1 - side] for pair in pairs if pair[side] in others.tolist()}
+            assert found.tolist() == sorted(wanted)
+    stay = np.flatnonzero(np.arange(len(left)) % 2 == 0)
     of.keep(0, stay)
-    assert of.keys[0] is not None
-    assert len(of.keys[0][0]) == stay.sum()
+    ours, keys = of.known(np.arange(len(stay)), np.arange(len(right)))  # type: ignore[misc]
+    assert {
+        (int(stay[i]), j)
+        for i, key in enumerate(ours.tolist())
+        for j in np.flatnonzero((keys == key) & (key >= 0)).tolist()
+    } == {(i, j) for i, j in pairs if i in stay.tolist()}
+
+
+def test_keys_with_a_fault_lead_nowhere() -> None:
+    """The whole condition decides in which pairs a fault counts."""
+    left: list[Cells] = [(a, None) for a in (0, *[1] * 40)]
+    of, (r, s) = comparisons("1 / R.a = S.c", left, [(1, None)])
+    of.follow((r, s))
+    with patch.object(compared, "_MANY", 0):
+        assert of.partners(0, np.array([0])) is None
+        assert of.known(np.arange(3), np.array([0])) is None
+        stay = np.arange(1, 41)  # without the row that has it
+        of.keep(0, stay)
+        of.follow((r.pick(stay), s))
+        assert of.partners(0, np.array([0])).tolist() == [*range(40)]  # type: ignore[union-attr]
+
+
+def test_codes_begin_again_once_most_have_no_row() -> None:
+    numbers: list[Cells] = [(at, None) for at in range(5000)]
+    texts: list[Cells] = [(at, f"{at}") for at in range(5000)]
+    of, (r, s) = comparisons("CAST(R.a AS varchar) = S.d", numbers, texts)
+    of.follow((r, s))
+    assert not of.is_crowded
+    few = np.arange(2)
+    of.keep(0, few)
+    of.keep(1, few)
+    assert of.is_crowded
+    of.begin()
+    assert not of.is_crowded
+    of.follow((r.pick(few), s.pick(few)))
+    assert not of.is_crowded
 
 
 @pytest.mark.parametrize(

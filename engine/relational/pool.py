@@ -1,0 +1,228 @@
+"""Combinations that stay for a while: those of a side of a join that may still match, or those that
+wait for their turn. What a step costs depends on those that come and leave, not on those that stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from seustream.compiler.logical.windows import LandmarkWindow, PartitionWindow
+from seustream.engine.relational.combinations import (
+    NEVER,
+    NOTHING,
+    Bools,
+    Combinations,
+    Frontier,
+    Ints,
+    Lives,
+    TreeSources,
+)
+from seustream.engine.stream.growing import Growing
+from seustream.hdl.device import WindowKind
+
+_FEW = 256
+"""So many that have left stay in place."""
+
+
+class Ordered:
+    """Places by a number, the least first. Numbers that rise are one sorted run; others are runs, each
+    at most half as long as the one before."""
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Growing, Growing]] = []
+
+    def add(self, numbers: Ints, places: Ints) -> None:
+        if not len(numbers):
+            return
+        if (numbers[1:] < numbers[:-1]).any():
+            order = np.argsort(numbers, kind="stable")
+            numbers, places = numbers[order], places[order]
+        if not self._runs or self._runs[-1][0].view[-1] > numbers[0]:
+            self._runs.append((Growing(), Growing()))
+        self._append(numbers, places)
+        while len(self._runs) > 1 and 2 * len(self._runs[-1][0]) >= len(self._runs[-2][0]):
+            (a, at), (b, by) = self._runs[-2:]
+            numbers, places = (np.concatenate((x.view, y.view)) for x, y in ((a, b), (at, by)))
+            order = np.argsort(numbers, kind="stable")
+            self._runs[-2:] = [(Growing(), Growing())]
+            self._append(numbers[order], places[order])
+
+    def _append(self, numbers: Ints, places: Ints) -> None:
+        self._runs[-1][0].append(numbers)
+        self._runs[-1][1].append(places)
+
+    def take(self, below: int) -> Ints:
+        """Removes the places whose numbers are below a number, and returns them."""
+        found = []
+        for numbers, places in self._runs:
+            if count := int(np.searchsorted(numbers.view, below)):
+                found.append(places.view[:count].copy())
+                numbers.drop(count)
+                places.drop(count)
+        if not found:
+            return np.empty(0, np.int64)
+        self._runs = [run for run in self._runs if len(run[0])]
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    @property
+    def lowest(self) -> int | None:
+        """The least number, None if there is none."""
+        return min((int(numbers.view[0]) for numbers, _ in self._runs), default=None)
+
+    def least(self, here: Bools, matched: Bools) -> int | None:
+        """Returns the place with the least number that is here and not matched. Others are removed if no
+        such place has a smaller number in their run."""
+        found: list[tuple[int, int]] = []
+        for numbers, places in self._runs:
+            width = 16
+            while len(places):
+                some = places.view[:width]
+                waits = here[some] & ~matched[some]
+                first = int(waits.argmax())
+                if waits[first]:
+                    numbers.drop(first)
+                    places.drop(first)
+                    found.append((int(numbers.view[0]), int(places.view[0])))
+                    break
+                numbers.drop(len(some))
+                places.drop(len(some))
+                width *= 4
+        self._runs = [run for run in self._runs if len(run[0])]
+        return min(found)[1] if found else None
+
+
+class Pool:
+    """Combinations by place. Those that have left keep their places until they are the larger part.
+
+    `frame` and `sources` tell when they end: by the time, by the rows that follow in their streams, or by
+    partitions; without sources that is not asked for. `waits` if it is to be asked for the first that is not matched, or for those that have
+    come before a place of all streams.
+    """
+
+    def __init__(self, frame: TreeSources, sources: Iterable[int], waits: bool) -> None:
+        self.frame, self.sources, self.width = frame, tuple(sources), len(frame.sources)
+        windows = {number: frame.sources[number].window for number in self.sources}
+        self._ends_by_time = frame.ends_by_time(self.sources)
+        self._partitioned = any(isinstance(of, PartitionWindow) for of in windows.values())
+        self._counted = [
+            number
+            for number, of in windows.items()
+            if of.kind is WindowKind.ROWS and not isinstance(of, PartitionWindow)
+        ]
+        self._timed = any(
+            of.kind is WindowKind.RANGE or isinstance(of, LandmarkWindow) for of in windows.values()
+        )
+        self._waits = waits
+        self._begin()
+
+    def _begin(self) -> None:
+        self._rows, self._time, self._place = Growing(), Growing(), Growing()
+        self._matched, self._here = Growing(np.bool_), Growing(np.bool_)
+        self._arrival, self._moment, self._last = Growing(), Growing(), Growing()
+        self._by_time, self._by_arrival = Ordered(), Ordered()
+        self._by_row = {number: Ordered() for number in self._counted}
+        self.left = 0
+        """The number of places whose combinations have left."""
+
+    def __len__(self) -> int:
+        return len(self._time)
+
+    @property
+    def view(self) -> Combinations:
+        """All places, also of those that have left. Valid until more are added; what is written to it
+        is kept."""
+        rows = self._rows.view.reshape(-1, self.width)
+        return Combinations(rows, self._time.view, self._place.view, self._matched.view)
+
+    @property
+    def here(self) -> Bools:
+        """Returns whose combinations have not left, by place."""
+        found: Bools = self._here.view
+        return found
+
+    @property
+    def moments(self) -> Ints:
+        """The times of the latest tuples, by place."""
+        found: Ints = self._moment.view
+        return found
+
+    def add(self, found: Combinations) -> Ints:
+        """Adds combinations; returns their places."""
+        first = len(self)
+        places = np.arange(first, first + len(found))
+        if not len(found):
+            return places
+        arrival, moment, last = self.frame.arrivals(found.rows)
+        for column, values in (
+            (self._rows, found.rows.reshape(-1)), (self._time, found.time),
+            (self._place, found.place), (self._matched, found.matched),
+            (self._here, np.ones(len(found), np.bool_)), (self._arrival, arrival),
+            (self._moment, moment), (self._last, last),
+        ):  # fmt: skip
+            column.append(values)
+        if self._timed:
+            ends = last < NEVER
+            self._by_time.add(*((last, places) if ends.all() else (last[ends], places[ends])))
+        for number, rows in self._by_row.items():
+            mine = found.rows[:, number]
+            there = mine != NOTHING
+            rows.add(mine[there], places[there])
+        if self._waits:
+            self._by_arrival.add(arrival, places)
+        return places
+
+    def lives(self, places: Ints) -> Lives:
+        """Returns the lifetimes of some that are here."""
+        of = self._arrival.view[places], self._moment.view[places], self._last.view[places]
+        if self._ends_by_time:
+            never = np.full(len(places), NEVER)
+            gone = never, never
+        else:
+            gone = self.frame.pushed_out(self._rows.view.reshape(-1, self.width)[places])
+        return Lives(of[0], of[1], *gone, of[2])
+
+    # --- who leaves -----------------------------------------------------------
+
+    def ended(self, frontier: Frontier) -> Ints:
+        """Returns the places of those that are within together with nothing that comes later. Each is
+        returned once if it leaves then."""
+        if frontier.place == NEVER or self._partitioned:
+            here = np.flatnonzero(self.here)
+            return here[frontier.ended(self.lives(here))]
+        found = [self._by_time.take(frontier.time)]
+        for number, rows in self._by_row.items():
+            found.append(rows.take(self.frame.pushed_before(number, frontier.place)))
+        places = found[0] if len(found) == 1 else np.unique(np.concatenate(found))
+        return places[self.here[places]] if self.left else places
+
+    def before(self, place: int) -> Ints:
+        """Returns the places of those whose last tuple came before a place of all streams. Each is
+        returned once."""
+        return np.sort(self._by_arrival.take(place))
+
+    def first(self) -> Frontier | None:
+        """Returns the moment of the first that is not matched; None if there is none."""
+        place = self._by_arrival.least(self.here, self._matched.view)
+        if place is None:
+            return None
+        return Frontier(int(self._arrival.view[place]), int(self._moment.view[place]))
+
+    def leave(self, places: Ints) -> None:
+        """Marks some that are here as gone."""
+        self.here[places] = False
+        self.left += len(places)
+
+    @property
+    def is_sparse(self) -> bool:
+        return self.left > _FEW and 2 * self.left > len(self)
+
+    def compact(self) -> Ints:
+        """Gives those that are here new places, from 0 up; returns their old places."""
+        stays = np.flatnonzero(self.here)
+        if not self.left:
+            return stays
+        found = self.view.pick(stays)
+        self._begin()
+        self.add(found)
+        return stays
