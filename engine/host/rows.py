@@ -11,7 +11,7 @@ import pyarrow as pa
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
 from seustream.engine.stream.growing import Growing
-from seustream.engine.stream.taken import of_pieces
+from seustream.engine.stream.taken import Exported, of_exported
 from seustream.hdl.device import Retention
 
 Ints = npt.NDArray[np.int64]
@@ -35,6 +35,20 @@ def leaves(rows: Rows) -> Callable[[x.Leaf], pa.Array]:
     return leaf
 
 
+class _Piece:
+    """Some rows of a store, each column one array. Columns are exported when they are asked for first."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self.rows = rows
+        self._exported: dict[str, Exported] = {}
+
+    def exported(self, name: str) -> Exported:
+        found = self._exported.get(name)
+        if found is None:
+            found = self._exported[name] = _array(self.rows.column(name)).__arrow_c_array__()
+        return found
+
+
 class RowStore:
     """The live rows of one stream, by sequence number.
 
@@ -43,8 +57,8 @@ class RowStore:
     the row and the host must join it. Rows with times before `passed` came after later ones of
     other streams.
 
-    Rows are in two parts. The newer part is merged into the older once it is a good fraction of it,
-    so that a row is copied a bounded number of times and every column is at most two arrays.
+    Rows are in pieces, each at most half as large as the one before, so that a row is copied a few times
+    and a column is a few arrays.
     """
 
     def __init__(self, schema: pa.Schema, copies: int) -> None:
@@ -52,7 +66,8 @@ class RowStore:
         self.first = 0
         self.passed = _EARLIEST
         self._none = schema.empty_table().combine_chunks()
-        self._older, self._newer = self._none, [self._none]
+        self._pieces: list[_Piece] = []
+        self._new: list[pa.Table] = []  # not joined into pieces yet
         self._timestamp = Growing()
         self._position = [Growing() for _ in range(copies)]
         self._left = [Growing() for _ in range(copies)]
@@ -63,7 +78,7 @@ class RowStore:
     @property
     def table(self) -> pa.Table:
         """All rows, in one table."""
-        return pa.concat_tables([self._older, *self._newer])
+        return pa.concat_tables([self._none, *(piece.rows for piece in self._pieces), *self._new])
 
     @property
     def timestamp(self) -> Ints:
@@ -78,9 +93,10 @@ class RowStore:
         return [each.view for each in self._left]
 
     def append(self, rows: pa.Table, timestamp: Ints, position: list[Ints]) -> None:
-        self._newer.append(rows)
-        if len(self._newer) > _PIECES:
-            self._parts()
+        if rows.num_rows:
+            self._new.append(rows)
+        if len(self._new) > _PIECES:
+            self._joined()
         self._timestamp.append(timestamp)
         for copy, mine in enumerate(position):
             self._position[copy].append(mine)
@@ -91,31 +107,32 @@ class RowStore:
 
     def columns(self, names: Iterable[str], index: Ints) -> dict[str, pa.Array]:
         """Returns some columns of some rows, by their places in the store."""
-        parts = [part for part in self._parts() if part.num_rows] or [self._none]
-        return {
-            name: of_pieces([_array(part.column(_stored(name))) for part in parts], index)
-            for name in names
-        }
+        pieces = self._joined() or [_Piece(self._none)]
+        found = {}
+        for name in map(_stored, names):
+            of = self.schema.field(name).type
+            taken = of_exported([piece.exported(name) for piece in pieces], index, of)
+            if taken is None:
+                taken = _array(self.table.column(name)).take(pa.array(index))
+            found[name] = taken
+        return {name: found[_stored(name)] for name in names}
 
     def since(self, names: Iterable[str], place: int) -> dict[str, pa.Array]:
         """Returns some columns of all rows from a place on."""
-        newest = self._newer[-1]
-        if place == len(self) - newest.num_rows:
-            rows = newest
-        elif place >= (older := self._parts()[0]).num_rows:
-            rows = self._newer[0].slice(place - older.num_rows)
-        else:
-            rows = pa.concat_tables([older.slice(place), *self._newer])
+        newest = self._new[-1] if self._new else self._none
+        rows = newest if place == len(self) - newest.num_rows else self.table.slice(place)
         return {name: _array(rows.column(_stored(name))) for name in names}
 
-    def _parts(self) -> tuple[pa.Table, pa.Table]:
-        """Returns the older and the newer rows, each in one piece."""
-        if len(self._newer) > 1:
-            self._newer = [pa.concat_tables(self._newer).combine_chunks()]
-        if 4 * self._newer[0].num_rows > self._older.num_rows:
-            self._older = pa.concat_tables([self._older, *self._newer]).combine_chunks()
-            self._newer = [self._none]
-        return self._older, self._newer[0]
+    def _joined(self) -> list[_Piece]:
+        """Joins new rows into pieces; returns these."""
+        if self._new:
+            last, rows = self._new, sum([part.num_rows for part in self._new])
+            while self._pieces and self._pieces[-1].rows.num_rows < 2 * rows:
+                last.insert(0, self._pieces.pop().rows)
+                rows += last[0].num_rows
+            self._pieces.append(_Piece(pa.concat_tables(last).combine_chunks()))
+            self._new = []
+        return self._pieces
 
     def first_needed(self, keep: Retention, now: int) -> int:
         """Returns the place of the oldest row that some window can still reach."""
@@ -151,7 +168,8 @@ class RowStore:
         """Frees the rows before a place; copies the others, so that nothing holds the freed
         ones."""
         self.first += place
-        self._older, self._newer = _compact(self.table.slice(place)), [self._none]
+        rest = self.table.slice(place)
+        self._pieces, self._new = [_Piece(_compact(rest))] if rest.num_rows else [], []
         self._timestamp.drop(place)
         for each in (*self._position, *self._left):
             each.drop(place)

@@ -13,6 +13,7 @@
 #include "runs.h"
 #include "scan.h"
 #include "sequence.h"
+#include "sessions.h"
 #include "subsets.h"
 #include "taken.h"
 #include "totals.h"
@@ -135,6 +136,15 @@ static PyMethodDef of_sequence[] = {
     {"forget", of<Sequence, &Sequence::forget>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
+static PyMethodDef of_sessions[] = {
+    {"configure", of<Sessions, &Sessions::configure>, METH_VARARGS, nullptr},
+    {"add", of<Sessions, &Sessions::add>, METH_VARARGS, nullptr},
+    {"over", of<Sessions, &Sessions::over>, METH_VARARGS, nullptr},
+    {"take", of<Sessions, &Sessions::take>, METH_VARARGS, nullptr},
+    {"put_back", of<Sessions, &Sessions::put_back>, METH_NOARGS, nullptr},
+    {"earliest", of<Sessions, &Sessions::earliest>, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
 static PyMethodDef functions[] = {
     {"ordered", alone<ordered>, METH_VARARGS, nullptr},
     {"scan", alone<scan>, METH_VARARGS, nullptr},
@@ -164,6 +174,7 @@ PyMODINIT_FUNC PyInit_native() {
         Owner<Automaton>::add(module, "Automaton", NAMED "Automaton", of_automaton) != 0 ||
         Owner<Subsets>::add(module, "Subsets", NAMED "Subsets", of_subsets) != 0 ||
         Owner<Sequence>::add(module, "Sequence", NAMED "Sequence", of_sequence) != 0 ||
+        Owner<Sessions>::add(module, "Sessions", NAMED "Sessions", of_sessions) != 0 ||
         Owner<Rows>::add(module, "Rows", NAMED "Rows", of_rows) != 0 ||
         Owner<Totals>::add(module, "Totals", NAMED "Totals", of_totals) != 0 ||
         Owner<Keys>::add(module, "Keys", NAMED "Keys", of_keys) != 0 ||

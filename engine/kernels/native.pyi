@@ -82,6 +82,27 @@ class Runs:
     ) -> tuple[int, int]:
         """Finds the rows whose value lies between two of the probe, both included."""
 
+class Sessions:
+    """The rows of each key without a gap between them, by place."""
+
+    def configure(self, gap: int, /) -> None: ...
+    def add(self, keys: Ints, times: Ints, whose: Ints | None, /) -> None:
+        """Takes the next rows, with the numbers of their keys and of their queries. Those of a key come in
+        the order of their times."""
+
+    def over(self, until: int, some: Flags, /) -> int:
+        """Finds the sessions whose last row is at a time or before, of the queries with a flag, or of
+        all; returns the number of their rows."""
+
+    def take(self, places: Ints, /) -> None:
+        """Writes the places of the rows found last, in order."""
+
+    def put_back(self) -> None:
+        """Takes back the sessions found last."""
+
+    def earliest(self) -> int | None:
+        """Returns the earliest time at which an open session can have its last row."""
+
 class Codes:
     """Assigns a number to each distinct string of bytes, from 0 on."""
 

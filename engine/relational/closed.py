@@ -28,8 +28,8 @@ from seustream.engine.stream.taken import taken
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-GroupsOf = Callable[[Ints | None], Ints]
-"""Returns the numbers of the groups of some rows, or of all."""
+GroupsOf = Callable[[Ints], Ints]
+"""Returns the numbers of the groups of some rows."""
 
 
 @dataclass(slots=True)
@@ -91,24 +91,14 @@ def periods_passed(
     return Passed(closed, stays, over, quiet)
 
 
-def sessions_passed(every: logical.Sessions, ts: Ints, now: int, groups: GroupsOf) -> Passed:
-    """Closes sessions over rows at times `ts`, in order within each group."""
-    rows, group, begins = sessions(every.gap, groups(None), ts)
-    times, session = ts[rows], np.cumsum(begins) - 1
-    first = np.flatnonzero(begins)
-    latest = times[np.append(first[1:], len(rows)) - 1]
-    over = latest <= now + 1 - every.gap
-    quiet = None if over.all() else int(latest[~over].min()) + every.gap - 1
-    stays = np.ones(len(ts), np.bool_)
-    if not over.any():
-        return Passed(None, stays, None, quiet)
-    stays[rows[over[session]]] = False
-    rows, group, session = rows[over[session]], group[over[session]], session[over[session]]
-    point = (np.cumsum(over) - 1)[session]
-    first = np.searchsorted(point, np.arange(int(over.sum())))
-    start, end = ts[rows[first]], latest[over] + every.gap
-    closed = Closed(rows, group, point, point + 1, group[first], start, end, first)
-    return Passed(closed, stays, None, quiet)
+def sessions_passed(every: logical.Sessions, ts: Ints, groups: GroupsOf) -> Passed:
+    """Closes sessions that are over and have these rows at times `ts`, in order within each group."""
+    rows, group, begins = sessions(every.gap, groups(np.arange(len(ts))), ts)
+    first, point = np.flatnonzero(begins), np.cumsum(begins) - 1
+    latest = ts[rows[np.append(first[1:], len(rows)) - 1]]
+    end = latest + every.gap
+    closed = Closed(rows, group, point, point + 1, group[first], ts[rows[first]], end, first)
+    return Passed(closed, np.zeros(len(ts), np.bool_), None, None)
 
 
 class GroupRows(NamedTuple):

@@ -31,6 +31,7 @@ from seustream.engine.relational.closed import (
     sessions_passed,
 )
 from seustream.engine.relational.growth import changes_of
+from seustream.engine.relational.held import HeldRows, OpenSessions
 from seustream.engine.relational.measures import Measures
 from seustream.engine.stream.answers import as_rows, result_schema
 from seustream.engine.stream.evaluate import evaluate, holds
@@ -38,13 +39,15 @@ from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.numbers import as_column
 from seustream.engine.stream.operator import BEGIN_OF_TIME, EARLIEST
-from seustream.engine.stream.taken import rows_taken
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _NEVER = EARLIEST >> 1
 """The number of a window before all others."""
+
+_KEYS = 2
+"""The first column of a kept row that is a key; before it are its own time and the oldest."""
 
 _FARTHEST = 1 << 61
 """Times beyond this, in either direction, have no windows: their ends and the spans between them
@@ -116,16 +119,15 @@ class PeriodState:
 
 class PeriodCohort:
     """The rows of windows that are not over, for all members: their times, their keys and the
-    arguments of the aggregates. With several members, `whose` holds the number of each row's
-    query."""
+    arguments of the aggregates."""
 
     def __init__(self, *members: PeriodState) -> None:
         self.members = members
         for number, member in enumerate(members):
             member.number = number
         self.stirred: list[PeriodState] = []
-        self.kept: pa.Table | None = None
-        self.whose = np.empty(0, np.int64)
+        self.held: HeldRows | None = None
+        self.sessions: OpenSessions | None = None
 
     @property
     def several(self) -> bool:
@@ -153,32 +155,49 @@ class PeriodCohort:
             one.stirred = one.alone = False
         self.stirred = [one for one in self.stirred if one.stirred]
 
-    def keep(self, rows: pa.Table, whose: Ints) -> None:
+    def keep(self, rows: pa.Table, whose: Ints | None) -> None:
         """Keeps more rows, those of each query in the order of their times."""
-        if self.kept is None or not self.kept.num_rows:
-            self.kept, self.whose = rows, whose
-        elif rows.num_rows:
-            self.kept = pa.concat_tables([self.kept, rows])
-            self.whose = np.concatenate([self.whose, whose])
+        if not rows.num_rows:
+            return
+        node, keys = self.members[0].node, len(self.members[0].computed.keys)
+        if self.held is None:
+            self.held = HeldRows(rows.schema, self.several)
+            if isinstance(node.every, logical.Sessions):
+                types = rows.schema.types[_KEYS : _KEYS + keys]
+                self.sessions = OpenSessions(node.every.gap, types, self.several)
+        self.held.add(rows, whose)
+        if self.sessions is not None:
+            columns = [column.combine_chunks() for column in rows.columns[_KEYS : _KEYS + keys]]
+            self.sessions.add(columns, timestamps(rows), whose)
+
+    def drop(self, places: Ints) -> None:
+        """Drops rows that are kept."""
+        held = self.held
+        assert held is not None
+        held.leave(places)
+        if not held.is_sparse:
+            return
+        held.compact()
+        if self.sessions is not None:
+            every = np.arange(len(held))
+            keys = held.store.schema.names[_KEYS : _KEYS + len(self.members[0].computed.keys)]
+            self.sessions.begin(held.taken(every, keys), held.times, held.whose(every))
 
     def take_over(self, member: PeriodState, rows: pa.Table) -> None:
         """Adds the rows of a query that has none yet."""
-        self.keep(rows, np.full(rows.num_rows if self.several else 0, member.number))
+        self.keep(rows, np.full(rows.num_rows, member.number) if self.several else None)
 
     def leave(self, member: PeriodState) -> None:
         """Drops the rows of a query that ends."""
-        if self.kept is not None and self.several:
-            stays = self.whose != member.number
-            self.kept, self.whose = self.kept.filter(pa.array(stays)), self.whose[stays]
+        if self.held is not None and self.several:
+            self.drop(self.held.places([member.number]))
         self.stirred = [one for one in self.stirred if one is not member]
 
     def rows_of(self, member: PeriodState) -> pa.Table:
         """Returns the rows of one query."""
-        if self.kept is None:
+        if self.held is None:
             return member.kept_schema.empty_table()
-        if not self.several:
-            return self.kept
-        return rows_taken(self.kept, np.flatnonzero(self.whose == member.number))
+        return self.held.table(self.held.places([member.number]))
 
 
 class _Forward:
@@ -220,7 +239,7 @@ class _Forward:
         fresh, kept = self._evaluated(rows)
         if self.doubted:
             return
-        whose = self.cohort.whose[:0]
+        whose: Ints | None = None
         if self.cohort.several:
             counts = [sum([part.num_rows for part in one.coming]) for one in self.some]
             whose = np.repeat(np.array([one.number for one in self.some], np.int64), counts)
@@ -273,70 +292,55 @@ class _Forward:
 
     def _grow(self, lone: PeriodState) -> None:
         """Gives the changes since the last time."""
-        cohort = self.cohort
-        if cohort.kept is not None and cohort.kept.num_rows and self.now > lone.told:
-            cohort.kept = kept = cohort.kept.combine_chunks()
-            group, span = self._groups(kept, None), (lone.told, self.now)
+        held = self.cohort.held
+        if held is not None and len(held) > held.left and self.now > lone.told:
+            kept = held.table(held.places(None))
+            values = [column.combine_chunks() for column in kept.columns[_KEYS:]]
+            group, span = self.measures.groups(values, kept.num_rows), (lone.told, self.now)
             lone.results = changes_of(self.node, self.measures, kept, group, span, lone.faults)
         lone.told = max(lone.told, self.now)
 
     def _due(self) -> bool:
         """Returns whether windows may be over."""
-        if self.cohort.kept is None or not self.cohort.kept.num_rows:
+        held = self.cohort.held
+        if held is None or len(held) == held.left:
             return False
         return any(one.quiet is None or self.now >= one.quiet for one in self.some)
 
     def _close(self) -> None:
         """Gives the groups of windows that are over, and drops their rows."""
-        cohort = self.cohort
-        assert cohort.kept is not None
-        cohort.kept = rows = cohort.kept.combine_chunks()
-        places = self._places()
-        if places is not None:
-            rows = rows_taken(rows, places)
-        whose: Ints | None = None
-        if self.lone is None:
-            whose = cohort.whose if places is None else cohort.whose[places]
-        if not rows.num_rows:
-            return
-        passed = self._passed(rows, whose)
-        if passed.closed is not None and not self.node.changes:
-            self._give(rows, whose, passed.closed)
+        held, sessions = self.cohort.held, self.cohort.sessions
+        assert held is not None
+        some: list[int] | None = [one.number for one in self.some]
+        if len(self.some) == len(self.cohort.members):
+            some = None
+        places = held.places(some) if sessions is None else sessions.over(self.now, some)
+        passed = self._passed(held, places) if len(places) else None
+        if passed is not None and passed.closed is not None and not self.node.changes:
+            self._give(held, places[passed.closed.rows], passed.closed)
             if self.doubted:
+                if sessions is not None:
+                    sessions.put_back()
                 return
         for one in self.some:
-            one.quiet = passed.quiet
-            if passed.done is not None:
+            one.quiet = passed.quiet if passed is not None else None
+            if sessions is not None:
+                one.quiet = sessions.quiet
+            elif passed is not None and passed.done is not None:
                 one.done = passed.done if one.done is None else max(passed.done, one.done)
-        gone = np.flatnonzero(~passed.stays)
-        if len(gone):
-            stays = np.ones(cohort.kept.num_rows, np.bool_)
-            stays[gone if places is None else places[gone]] = False
-            cohort.kept = cohort.kept.filter(pa.array(stays))
-            if cohort.several:
-                cohort.whose = cohort.whose[stays]
+        if passed is not None and not passed.stays.all():
+            self.cohort.drop(places[~passed.stays])
 
-    def _places(self) -> Ints | None:
-        """Returns the places of the members' rows; None where all rows are theirs."""
-        members = self.cohort.members
-        if len(self.some) == len(members):
-            return None
-        mine = np.zeros(len(members), np.bool_)
-        mine[[one.number for one in self.some]] = True
-        theirs = mine[self.cohort.whose]
-        return None if theirs.all() else np.flatnonzero(theirs)
+    def _passed(self, held: HeldRows, places: Ints) -> Passed:
+        ts, every, whose = held.times[places], self.node.every, held.whose(places)
 
-    def _passed(self, rows: pa.Table, whose: Ints | None) -> Passed:
-        ts, every = timestamps(rows), self.node.every
-
-        def groups(places: Ints | None) -> Ints:
-            if places is None:
-                return self._groups(rows, whose)
-            some = None if whose is None else whose[places]
-            return self._groups(rows_taken(rows, places), some)
+        def groups(some: Ints) -> Ints:
+            names = held.store.schema.names[_KEYS : _KEYS + len(self.measures.keys)]
+            keys = held.taken(places[some], names)
+            return self.measures.groups(keys, len(some), None if whose is None else whose[some])
 
         if isinstance(every, logical.Sessions):
-            return sessions_passed(every, ts, self.now, groups)
+            return sessions_passed(every, ts, groups)
         done: Any = self.some[0].done
         if whose is not None:
             known = np.full(len(self.cohort.members), _NEVER)
@@ -345,16 +349,10 @@ class _Forward:
             done = known[whose]
         return periods_passed(every, ts, done, self.now, groups)
 
-    def _groups(self, rows: pa.Table, whose: Ints | None) -> Ints:
-        values = [column.combine_chunks() for column in rows.columns[2:]]
-        return self.measures.groups(values, rows.num_rows, whose)
-
-    def _give(self, rows: pa.Table, whose: Ints | None, closed: Closed) -> None:
-        """Gives each member the rows of its groups."""
-        times, oldest, *values = [
-            column.chunk(0) for column in rows_taken(rows, closed.rows).columns
-        ]
-        whose = None if whose is None else whose[closed.rows]
+    def _give(self, held: HeldRows, places: Ints, closed: Closed) -> None:
+        """Gives each member the rows of its groups. `places` are those of the rows of `closed`."""
+        times, oldest, *values = held.taken(places, held.store.schema.names)
+        whose = held.whose(places)
         found = rows_of_closed(
             self.node,
             self.measures,

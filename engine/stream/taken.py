@@ -17,6 +17,9 @@ from seustream.engine.kernels import native
 
 Places = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 
+Exported = tuple[object, object]
+"""A column as `__arrow_c_array__` gives it."""
+
 
 def taken(column: pa.Array, places: Places) -> pa.Array:
     """Returns the rows of a column in some places, all of which exist."""
@@ -25,12 +28,16 @@ def taken(column: pa.Array, places: Places) -> pa.Array:
 
 def of_pieces(pieces: Sequence[pa.Array], places: Places) -> pa.Array:
     """Returns the rows in some places of a column in pieces, at least one."""
-    cells = tuple([piece.__arrow_c_array__() for piece in pieces])
+    found = of_exported([piece.__arrow_c_array__() for piece in pieces], places, pieces[0].type)
+    return pa.concat_arrays(pieces).take(pa.array(places)) if found is None else found
+
+
+def of_exported(pieces: Sequence[Exported], places: Places, of: pa.DataType) -> pa.Array | None:
+    """Returns the same for pieces that have been exported, which they can be once for many calls; None for
+    a type that the kernel does not know."""
     together: Any = np.ascontiguousarray(places)
-    found = native.taken(cells, together)
-    if found is None:
-        return pa.concat_arrays(pieces).take(pa.array(places))
-    return made(found, pieces[0].type)
+    found = native.taken(tuple(pieces), together)
+    return None if found is None else made(found, of)
 
 
 def rows_taken(rows: pa.Table, places: Places) -> pa.Table:

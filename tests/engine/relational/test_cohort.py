@@ -166,13 +166,12 @@ def test_rows_of_a_query_that_ends_are_let_go_of() -> None:
     run.push("R", rows(np.random.default_rng(1), 50)["R"])
     list(run.advance())
     (cohort,) = cohorts(run)
-    held = len(cohort.whose)
-    mine = int((cohort.whose == 1).sum())
+    assert cohort.held is not None
+    held, mine = len(cohort.held.places(None)), len(cohort.held.places([1]))
     assert run.change(compile_text("DROP QUERY q1;", after=c))
     assert 0 < mine < held
-    assert len(cohort.whose) == held - mine
-    assert cohort.kept is not None
-    assert cohort.kept.num_rows == held - mine
+    assert len(cohort.held.places(None)) == held - mine
+    assert not len(cohort.held.places([1]))
 
 
 def test_time_is_shared() -> None:

@@ -1,0 +1,136 @@
+"""Rows that are held until no open window contains them, and the sessions that they make up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seustream.engine.host.keys import KeyNumbers
+from seustream.engine.host.rows import RowStore
+from seustream.engine.kernels import native
+from seustream.engine.stream.growing import Growing
+from seustream.engine.stream.merge import timestamps
+from seustream.engine.stream.taken import rows_taken
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_FEW = 256
+"""So many that have left stay in place."""
+
+
+class HeldRows:
+    """Rows by place, of `several` queries with the number of the query. Those that have left keep their
+    places until they are the larger part."""
+
+    def __init__(self, schema: pa.Schema, several: bool) -> None:
+        self.store, self.several = RowStore(schema, 0), several
+        self._begin()
+
+    def _begin(self) -> None:
+        self._whose, self._here = Growing(), Growing(np.bool_)
+        self.left = 0
+        """The number of places whose rows have left."""
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    @property
+    def times(self) -> Ints:
+        return self.store.timestamp
+
+    def whose(self, places: Ints) -> Ints | None:
+        """Returns the numbers of the queries of some rows; None with a single query."""
+        return self._whose.view[places] if self.several else None
+
+    @property
+    def here(self) -> Bools:
+        found: Bools = self._here.view
+        return found
+
+    def add(self, rows: pa.Table, whose: Ints | None) -> None:
+        self.store.append(rows, timestamps(rows), [])
+        self._here.append(np.ones(rows.num_rows, np.bool_))
+        if whose is not None:
+            self._whose.append(whose)
+
+    def places(self, some: Sequence[int] | None) -> Ints:
+        """Returns the places of the rows of some queries, of all if None is given."""
+        if some is None or not self.several:
+            return np.flatnonzero(self.here)
+        return np.flatnonzero(self.here & np.isin(self._whose.view, some))
+
+    def taken(self, places: Ints, names: Sequence[str]) -> list[pa.Array]:
+        """Returns some columns of some rows."""
+        found = self.store.columns(names, places)
+        return [found[name] for name in names]
+
+    def table(self, places: Ints) -> pa.Table:
+        """Returns some rows."""
+        return rows_taken(self.store.table, places)
+
+    def leave(self, places: Ints) -> None:
+        """Marks rows that are here as gone."""
+        self.here[places] = False
+        self.left += len(places)
+
+    @property
+    def is_sparse(self) -> bool:
+        return self.left > _FEW and 2 * self.left > len(self)
+
+    def compact(self) -> None:
+        """Gives those that are here new places, from 0 up."""
+        stays = np.flatnonzero(self.here)
+        whose = self.whose(stays)
+        self.store.keep(stays)
+        self._begin()
+        self._here.append(np.ones(len(stays), np.bool_))
+        if whose is not None:
+            self._whose.append(whose)
+
+
+class OpenSessions:
+    """The sessions of rows by place, and which are over at a time. The rows of a query come in the order
+    of their times; a session ends where its keys have no row for `gap`."""
+
+    def __init__(self, gap: int, keys: Sequence[pa.DataType], several: bool) -> None:
+        self.gap, self.types = gap, (*keys, pa.int64()) if several else tuple(keys)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._keys, self._kernel = KeyNumbers(self.types), native.Sessions()
+        self._kernel.configure(self.gap)
+
+    def begin(self, keys: Sequence[pa.Array], times: Ints, whose: Ints | None) -> None:
+        """Takes rows in place of all others."""
+        self._begin()
+        self.add(keys, times, whose)
+
+    def add(self, keys: Sequence[pa.Array], times: Ints, whose: Ints | None) -> None:
+        """Takes the rows of the next places, with their keys and the numbers of their queries."""
+        columns = keys if whose is None else [*keys, pa.array(whose)]
+        self._kernel.add(self._keys.numbers(columns, len(times)), times, whose)
+
+    def over(self, now: int, some: Sequence[int] | None) -> Ints:
+        """Returns the places of the rows of the sessions that are over at a watermark, in order, each
+        once; of these queries only, unless None is given."""
+        flags: npt.NDArray[np.uint8] | None = None
+        if some is not None:
+            flags = np.zeros(max(some) + 1, np.uint8)
+            flags[[*some]] = 1
+        found = np.empty(self._kernel.over(now + 1 - self.gap, flags), np.int64)
+        self._kernel.take(found)
+        return found
+
+    def put_back(self) -> None:
+        """Takes back what `over` returned last."""
+        self._kernel.put_back()
+
+    @property
+    def quiet(self) -> int | None:
+        """The watermark before which no session is over; None if there is none."""
+        earliest = self._kernel.earliest()
+        return None if earliest is None else earliest + self.gap - 1
