@@ -81,8 +81,8 @@ class HeldRows:
     def is_sparse(self) -> bool:
         return self.left > _FEW and 2 * self.left > len(self)
 
-    def compact(self) -> None:
-        """Gives those that are here new places, from 0 up."""
+    def compact(self) -> Ints:
+        """Gives those that are here new places, from 0 up; returns their old places."""
         stays = np.flatnonzero(self.here)
         whose = self.whose(stays)
         self.store.keep(stays)
@@ -90,6 +90,65 @@ class HeldRows:
         self._here.append(np.ones(len(stays), np.bool_))
         if whose is not None:
             self._whose.append(whose)
+        return stays
+
+
+class KeyedRows(HeldRows):
+    """Held rows with the numbers of their keys, by which they are found."""
+
+    def __init__(self, schema: pa.Schema, keys: Sequence[pa.DataType]) -> None:
+        self.types = tuple(keys)
+        super().__init__(schema, several=False)
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._keys, self._groups = KeyNumbers(self.types), Growing()
+        self._index, self._indexed, self._first = native.Chains(), 0, 0
+
+    def numbers(self, keys: Sequence[pa.Array], count: int) -> Ints:
+        """Returns the numbers of keys; they are valid until rows leave."""
+        return self._keys.numbers(keys, count)
+
+    def groups(self, places: Ints) -> Ints:
+        """Returns the numbers of the keys of some rows."""
+        found: Ints = self._groups.view[places]
+        return found
+
+    def add_to(self, groups: Ints, rows: pa.Table) -> Ints:
+        """Adds rows whose keys have these numbers; returns their places."""
+        first = len(self)
+        self.add(rows, None)
+        self._groups.append(groups)
+        return np.arange(first, first + len(groups))
+
+    def of(self, groups: Ints) -> Ints:
+        """Returns the places of all rows with some distinct keys, in order."""
+        end = len(self)
+        if self._indexed < end:
+            self._index.append(self._groups.view[self._indexed :], None)
+            self._indexed = end
+        who, found = np.empty(end, np.int64), np.empty(end, np.int64)
+        low, high = np.zeros(len(groups), np.int64), np.full(len(groups), end)
+        _, filled = self._index.probe(groups, None, 0, low, high, 0, (), who, found)
+        places = np.sort(found[:filled])
+        return places[self.here[places]] if self.left else places
+
+    @property
+    def first_time(self) -> int | None:
+        """The time of the first row that is here."""
+        if self.left == len(self):
+            return None
+        while not self.here[self._first]:
+            rest = self.here[self._first : self._first + _FEW]
+            self._first += int(rest.argmax()) if rest.any() else len(rest)
+        return int(self.times[self._first])
+
+    def compact(self) -> Ints:
+        groups = self.groups(np.flatnonzero(self.here))
+        keys = self._keys.values(groups)
+        stays = super().compact()
+        self._groups.append(self.numbers(keys, len(stays)))
+        return stays
 
 
 class OpenSessions:

@@ -6,18 +6,22 @@ and the others as better ones come.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical import program as logical
+from seustream.engine.relational.held import KeyedRows
+from seustream.engine.relational.pool import Ordered
 from seustream.engine.relational.ranks import Ints, RankOperator
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.evaluate import evaluate, holds
@@ -44,13 +48,18 @@ class RankChangeOperator(RankOperator):
 
     def __init__(self, node: logical.RankChanges, faults: QueryFaults) -> None:
         super().__init__(node, faults)
-        self.waiting = self.kept  # more rows of their time may come
-        self.told: list[Cells | None] = []
+        self.waiting = self.kept.store.schema.empty_table()  # more rows of their time may come
+        self.told: list[Cells | None] = []  # by place
         self.signs = None if node.signed is None else 1 + node.columns.index(node.signed)
-        keys = {over.partition for over in self.overs}
-        self.partition = next(iter(keys)) if len(keys) == 1 else ()
+        if self.signs is not None and any(map(_reads_time, self.partition)):
+            # A row that goes may be in another partition than the row that it removes.
+            self.partition, self.kept = (), KeyedRows(self.kept.store.schema, ())
         # Expressions evaluated repeatedly count their faults once, when a row comes.
         self.counting = Faults()
+
+    @property
+    def _by_partition(self) -> bool:
+        return True
 
     @property
     def watermark(self) -> int:
@@ -79,70 +88,69 @@ class RankChangeOperator(RankOperator):
 
     # --- a step ---------------------------------------------------------------
 
-    def _changes(self, fresh: pa.Table) -> Iterator[Change]:
-        """Yields the changes that new rows make, one time after the other."""
-        old = self.kept.num_rows
-        rows = pa.concat_tables([self.kept, fresh]).combine_chunks()
-        told = [*self.told, *[None] * fresh.num_rows]
-        count, seen, ts = rows.num_rows, self._seen(rows), timestamps(rows)
-        group = self._groups(self.partition, seen, count)
+    def _changes(self, fresh: pa.Table) -> list[Change]:
+        """Returns the changes that new rows make, one time after the other. Only rows of their partitions
+        are looked at, and partitions change on their own: those that change for the first time in this
+        step are looked at together, then those that do for the second time, and so on."""
+        mine = self._numbered(fresh, self.counting)
+        places = self.kept.of(np.unique(mine))
+        old, count = len(places), len(places) + fresh.num_rows
+        rows = pa.concat_tables([self.kept.table(places), fresh]).combine_chunks()
+        told = [*(self.told[place] for place in places.tolist()), *[None] * fresh.num_rows]
+        seen, ts = self._seen(rows), timestamps(rows)
+        numbers = np.concatenate((self.kept.groups(places), mine))
+        _, group = np.unique(numbers, return_inverse=True)
         counts = np.ones(count, np.bool_)
         if self.node.best is not None and old:
             counts[old:] = self._may_count(seen, count, old)
-        touches, goes = counts, dict[int, int]()
+        touches, goes = counts.copy(), dict[int, int]()
         if self.signs is not None:
             goes = _pairs(rows, self.signs)
             touches = np.ones(count, np.bool_)
             counts[list(goes)] = False
-        for time in np.unique(ts[old:][touches[old:]]).tolist():
-            begin, end = old + np.searchsorted(ts[old:], (time, time + 1))
-            touched = np.unique(group[begin:end][touches[begin:end]])
-            gone = [goes[place] for place in range(begin, end) if place in goes]
-            counts[gone] = False
-            places = np.flatnonzero(counts[:end] & np.isin(group[:end], touched))
-            new = begin + np.flatnonzero(counts[begin:end])
-            yield from self._step(rows, places, new, gone, told, time)
-        self._keep(rows, np.flatnonzero(counts), told)
-        if self.node.best is not None:
-            over, most = self.node.best
-            rank = self._ranked(over, self._seen(self.kept), self.kept.num_rows)
-            self._keep(self.kept, np.flatnonzero(rank <= most), self.told)
+        said: list[_Said] = []
+        for some in _turns(group[old:], ts[old:], touches[old:]):
+            new = old + some
+            # Up to the time of its turn, each partition has the rows that have come.
+            until = np.zeros(int(group.max()) + 1, np.int64)
+            until[group[new]] = old + np.searchsorted(ts[old:], ts[new], side="right")
+            gone = {place: goes[place] for place in new.tolist() if place in goes}
+            counts[[*gone.values()]] = False
+            present = np.flatnonzero(counts & (np.arange(count) < until[group]))
+            time = np.zeros(len(until), np.int64)
+            time[group[new]] = ts[new]
+            said += self._turn(rows, present, new[counts[new]], gone, told, time[group])
+        self._keep_best(places, rows, numbers, counts, told)
+        return list(_differences(said))
 
-    def _step(
+    def _turn(
         self,
         rows: pa.Table,
         places: Ints,
         new: Ints,
-        left: list[int],
+        left: dict[int, int],
         told: list[Cells | None],
-        time: int,
-    ) -> Iterator[Change]:
-        """Yields the differences between the present results of some partitions and their last
-        ones, including those of rows that left."""
+        when: Ints,
+    ) -> Iterator[_Said]:
+        """Yields the last results of some partitions, including those of rows that left, and their present
+        ones. `left` has the rows that left by the rows that removed them, and `when` a time by row."""
         some = rows.take(pa.array(places))
         seen, before = self._seen(some), self.counting.total
         self._place(seen, len(places))
-        every = np.arange(len(places))
-        of, cells = self._results(some, seen, every, self.counting)
+        of, cells = self._results(some, seen, np.arange(len(places)), self.counting)
         if self.counting.total > before:
             fresh = np.flatnonzero(np.isin(places, new))
             own = self.faults[self.node.name]
-            with own.naming(lambda _: f"the row at ts {time}"):
+            with own.naming(lambda row: f"the row at ts {when[places[fresh[row]]]}"):
                 self._results(some, seen, fresh, own)
-        before_this = [*left, *places.tolist()]
-        gone = [row for place in before_this if (row := told[place]) is not None]
-        names = [[repr(row[:-1]) for row in side] for side in (gone, cells)]
-        both = Counter(names[0]) & Counter(names[1])
-        for comes, side, named in ((False, gone, names[0]), (True, cells, names[1])):
-            same = both.copy()
-            for row, name in zip(side, named, strict=True):
-                if same[name]:
-                    same[name] -= 1
-                else:
-                    yield comes, row, time
-        for place in before_this:
-            told[place] = None
+        gone = [(int(when[by]), (by, place)) for by, place in left.items()]
+        gone += [(int(when[place]), (len(told), place)) for place in places.tolist()]
+        for time, order in gone:
+            if (row := told[order[1]]) is not None:
+                yield _Said(time, False, order, row)
+                told[order[1]] = None
         for place, row in zip(places[of].tolist(), cells, strict=True):
+            yield _Said(int(when[place]), True, (0, place), row)
             told[place] = row
 
     def _results(
@@ -193,16 +201,43 @@ class RankChangeOperator(RankOperator):
 
     # --- memory and state -----------------------------------------------------
 
-    def _keep(self, rows: pa.Table, places: Ints, told: list[Cells | None]) -> None:
-        self.kept = rows.take(pa.array(places))
-        self.told = [told[place] for place in places.tolist()]
+    def _keep_best(
+        self,
+        places: Ints,
+        rows: pa.Table,
+        numbers: Ints,
+        counts: npt.NDArray[np.bool_],
+        told: list[Cells | None],
+    ) -> None:
+        """Keeps those of some whole partitions that count. The first of the rows are kept at `places`;
+        `numbers` are those of all their partitions."""
+        some = np.flatnonzero(counts)
+        if self.node.best is not None:
+            over, most = self.node.best
+            best = rows.take(pa.array(some))
+            some = some[self._ranked(over, self._seen(best), len(some)) <= most]
+        stays = np.zeros(len(counts), np.bool_)
+        stays[some] = True
+        old = len(places)
+        for place, one in zip(places.tolist(), told[:old], strict=True):
+            self.told[place] = one
+        new = old + np.flatnonzero(stays[old:])
+        added = rows.take(pa.array(new))
+        self.told += [told[place] for place in new.tolist()]
+        self._note_ends(added, self.kept.add_to(numbers[new], added))
+        self._drop(places[~stays[:old]])
+
+    def _compact(self) -> None:
+        stays, self.ends = self.kept.compact(), Ordered()
+        self.told = [self.told[place] for place in stays.tolist()]
+        every = np.arange(len(stays))
+        self._note_ends(self.kept.table(every), every)
 
     def _forget(self) -> None:
         """Drops partitions that are over."""
-        if self.node.end is not None and self.watermark != END_OF_STREAM and self.kept.num_rows:
-            over = self._is_over()
-            if over.any():
-                self._keep(self.kept, np.flatnonzero(~over), self.told)
+        if self.node.end is not None and self.watermark != END_OF_STREAM:
+            over = self.ends.take(self.watermark + 2)
+            self._drop(over[self.kept.here[over]])
 
     def snapshot(self) -> bytes:
         plain = {
@@ -210,23 +245,74 @@ class RankChangeOperator(RankOperator):
             "inputs": self.input.plain(),
             "faults": fault_report(self.faults),
         }
-        tables = {"kept": self.kept, "uncertain": self.waiting}
+        kept = self.kept.table(self.kept.places(None))
+        tables = {"kept": kept, "uncertain": self.waiting}
         return Snapshot("rank changes", plain, self.input.tables() | tables).pack()
 
     def restore(self, snapshot: bytes) -> None:
         """Restores the rows of a query of the same text; their results are computed again."""
         state = unpack(snapshot, "rank changes")
         kept = state.tables["kept"]
-        if state.plain["text"] != self.node.text or kept.schema != self.kept.schema:
+        if state.plain["text"] != self.node.text or kept.schema != self.waiting.schema:
             return
-        self.kept, self.waiting = kept.combine_chunks(), state.tables["uncertain"]
-        seen, count = self._seen(self.kept), kept.num_rows
+        self.waiting = state.tables["uncertain"]
+        kept = kept.combine_chunks()
+        seen, count = self._seen(kept), kept.num_rows
         self._place(seen, count)
-        of, cells = self._results(self.kept, seen, np.arange(count), Faults())
+        of, cells = self._results(kept, seen, np.arange(count), Faults())
         known = dict(zip(of.tolist(), cells, strict=True))
         self.told = [known.get(place) for place in range(count)]
+        numbers = self._numbered(kept, Faults())
+        self._note_ends(kept, self.kept.add_to(numbers, kept))
         self.input.restore(state.plain["inputs"], state.tables)
         restore(self.faults, state.plain["faults"])
+
+
+def _reads_time(e: x.Expression) -> bool:
+    return any(column.name == TIME_COLUMN.name for column in x.columns(e))
+
+
+class _Said(NamedTuple):
+    """A row that a partition gave before or gives now, at a time; `order` among those of one kind."""
+
+    time: int
+    comes: bool
+    order: tuple[int, int]
+    row: Cells
+
+
+def _turns(group: Ints, time: Ints, touches: npt.NDArray[np.bool_]) -> Iterator[Ints]:
+    """Yields new rows, those of each group's first time, then those of each group's second, and so on. A
+    time at which no row of a group touches it is none of its times."""
+    order = np.lexsort((time, group))
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (np.diff(group[order]) != 0) | (np.diff(time[order]) != 0)
+    moment = np.cumsum(begins) - 1
+    touched = np.bincount(moment, touches[order]) > 0
+    first = np.searchsorted(group[order], group[order[begins]])
+    of_group = moment[first]  # the first moment of each moment's group
+    turn = np.cumsum(touched) - 1
+    turn -= (turn - touched + 1)[of_group]
+    number = np.empty(len(order), np.int64)
+    number[order] = np.where(touched, turn, -1)[moment]
+    for one in range(int(number.max(initial=-1)) + 1):
+        yield np.flatnonzero(number == one)
+
+
+def _differences(said: list[_Said]) -> Iterator[Change]:
+    """Yields what has gone at each time, then what has come. Equal rows that do both are no change."""
+    said.sort(key=lambda one: (one.time, one.comes, one.order))
+    for time, some in itertools.groupby(said, key=lambda one: one.time):
+        sides = list(some)
+        names = [repr(one.row[:-1]) for one in sides]
+        gone = Counter(name for one, name in zip(sides, names, strict=True) if not one.comes)
+        both = gone & Counter(name for one, name in zip(sides, names, strict=True) if one.comes)
+        same = {True: both.copy(), False: both}
+        for one, name in zip(sides, names, strict=True):
+            if same[one.comes][name]:
+                same[one.comes][name] -= 1
+            else:
+                yield one.comes, one.row, time
 
 
 def _pairs(rows: pa.Table, signs: int) -> dict[int, int]:

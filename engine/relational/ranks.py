@@ -19,11 +19,14 @@ from seustream.compiler.logical import program as logical
 from seustream.engine.host.aggregates import Turns
 from seustream.engine.host.keys import KeyNumbers
 from seustream.engine.relational.closed import ranks
+from seustream.engine.relational.held import KeyedRows
 from seustream.engine.relational.inputs import Inputs
 from seustream.engine.relational.measures import Measures
+from seustream.engine.relational.pool import Ordered
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
+from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.merge import END_OF_STREAM, timestamps
 from seustream.engine.stream.operator import EARLIEST, Answer
 from seustream.engine.stream.schema import arrow_type, stream_schema
@@ -31,6 +34,7 @@ from seustream.engine.stream.snapshot import Snapshot, unpack
 
 Ints = npt.NDArray[np.int64]
 
+_NONE = np.empty(0, np.int64)
 _FEW = 4096
 """Rows that may be kept beyond twice the number that count."""
 
@@ -45,58 +49,99 @@ class RankOperator:
         self.input = Inputs(node.inputs)
         self.inputs = self.input.names
         self.push, self.advance = self.input.push, self.input.advance
-        self.kept = stream_schema(node.inputs[0]).empty_table()
         self.found: pa.Table | None = None
-        # The number of rows so far, the numbers of the kept rows, and those of the rows with
-        # results.
+        # The number of rows so far, the numbers of the kept rows by place, and those of the rows
+        # with results.
         self.came = 0
-        self.numbers = self.of = np.empty(0, np.int64)
+        self.numbers = Growing()
+        self.of = np.empty(0, np.int64)
         self.trimmed = 0
+        self.ends = Ordered()
+        """The kept rows by the ends of their partitions."""
         parts = [item.expression for item in node.items]
         parts += [] if node.qualify is None else [node.qualify]
         found = [e for part in parts for e in x.walk(part) if isinstance(e, logical.Over)]
         self.overs = list(dict.fromkeys(found))
+        keys = {over.partition for over in self.overs}
+        self.partition = next(iter(keys)) if len(keys) == 1 and self._by_partition else ()
+        types = [arrow_type(e.type) for e in self.partition]
+        self.kept = KeyedRows(stream_schema(node.inputs[0]), types)
+
+    @property
+    def _by_partition(self) -> bool:
+        """Returns whether rows are looked up by their partition."""
+        return self.node.ahead is not None
 
     @property
     def watermark(self) -> int:
-        waiting = [int(timestamps(self.kept)[0]) - 1] if self.kept.num_rows else []
-        return min([self.input.watermark, *waiting])
+        first = self.kept.first_time
+        return self.input.watermark if first is None else min(self.input.watermark, first - 1)
 
     def outputs(self) -> Iterator[Answer]:
-        fresh = [part.rows[0] for part in self.input.release()]
-        if fresh:
-            before = self.kept.num_rows
-            self.kept = pa.concat_tables([self.kept, *fresh])
-            more = np.arange(self.kept.num_rows - before) + self.came
-            self.numbers, self.came = np.append(self.numbers, more), self.came + len(more)
-        over = np.flatnonzero(self._is_over())
+        groups = [self._keep(part.rows[0]) for part in self.input.release()]
+        over = self._over(np.unique(np.concatenate([_NONE, *groups])))
         if len(over):
-            places = np.arange(self.kept.num_rows)
-            # Rows look ahead to others, some of which stay.
-            read = over if self.node.ahead is None else places
-            rows = self.kept.take(pa.array(read)).combine_chunks()
-            self.kept = self.kept.take(pa.array(np.setdiff1d(places, over)))
-            found, some = self._answer(rows, np.searchsorted(read, over))
-            self._add(found, self.numbers[read[some]])
-            self.numbers = np.delete(self.numbers, over)
-        elif self.node.best is not None and self.kept.num_rows > 2 * self.trimmed + _FEW:
+            # Rows look ahead to others of their partition, some of which stay.
+            read = over
+            if self.node.ahead is not None:
+                read = self.kept.of(np.unique(self.kept.groups(over)))
+            found, some = self._answer(self.kept.table(read), np.searchsorted(read, over))
+            self._add(found, self.numbers.view[read[some]])
+            self._drop(over)
+        elif self.node.best is not None and len(self.kept) > 2 * self.trimmed + _FEW:
             self._trim()
         if self.found is not None:
             yield from self._certain(self.found)
 
-    def _is_over(self) -> npt.NDArray[np.bool_]:
-        now, count = self.input.watermark, self.kept.num_rows
-        found = np.full(count, now == END_OF_STREAM)
-        if now != END_OF_STREAM and self.node.ahead is not None and count:
-            rows = self.kept.combine_chunks()
-            group, order = self._ordered(self.overs[0], self._seen(rows), count)
+    def _keep(self, rows: pa.Table) -> Ints:
+        """Keeps new rows; returns the numbers of their partitions."""
+        count, groups = rows.num_rows, self._numbered(rows, Faults())
+        self.numbers.append(self.came + np.arange(count))
+        self.came += count
+        self._note_ends(rows, self.kept.add_to(groups, rows))
+        return groups
+
+    def _numbered(self, rows: pa.Table, faults: Faults) -> Ints:
+        """Returns the numbers of the partitions of rows, of those that are kept and of others."""
+        seen, count = self._seen(rows), rows.num_rows
+        keys = [evaluate(e, seen.__getitem__, count, faults) for e in self.partition]
+        return self.kept.numbers(keys, count)
+
+    def _note_ends(self, rows: pa.Table, places: Ints) -> None:
+        if self.node.end is not None:
+            end = rows.column(1 + self.node.columns.index(self.node.end))
+            last = end.combine_chunks().fill_null(EARLIEST)
+            self.ends.add(np.asarray(last, dtype=np.int64), places)
+
+    def _over(self, groups: Ints) -> Ints:
+        """Returns the places of the rows whose partitions are over, or that look no further ahead than to
+        rows that have come. Rows with these keys are new."""
+        now, kept = self.input.watermark, self.kept
+        if now == END_OF_STREAM:
+            return kept.places(None)
+        found = [self.ends.take(now + 2)]
+        if self.node.ahead is not None and len(groups):
+            # Their partitions are in the order in which rows come.
+            places = kept.of(groups)
+            group = kept.groups(places)
+            order = np.argsort(group, kind="stable")
             last = np.searchsorted(group[order], group[order], side="right") - 1
-            found[order] = last - np.arange(count) >= self.node.ahead
-        if now == END_OF_STREAM or self.node.end is None:
-            return found
-        end = self.kept.column(1 + self.node.columns.index(self.node.end))
-        last = np.asarray(end.combine_chunks().fill_null(EARLIEST), dtype=np.int64)
-        return found | np.asarray(last <= now + 1)
+            found.append(places[order[last - np.arange(len(order)) >= self.node.ahead]])
+        over = np.unique(np.concatenate(found))
+        return over[kept.here[over]]
+
+    def _drop(self, places: Ints) -> None:
+        """Drops rows, and their places once they are the larger part."""
+        self.kept.leave(places)
+        if self.kept.is_sparse:
+            self._compact()
+
+    def _compact(self) -> None:
+        stays = self.kept.compact()
+        numbers, self.numbers, self.ends = self.numbers.view[stays], Growing(), Ordered()
+        self.numbers.append(numbers)
+        every = np.arange(len(stays))
+        self._note_ends(self.kept.table(every), every)
 
     def _certain(self, found: pa.Table) -> Iterator[Answer]:
         """Yields the results whose place has come: those of a stream go by time."""
@@ -256,11 +301,11 @@ class RankOperator:
         """Drops rows that are not among the best of their partition."""
         assert self.node.best is not None
         over, most = self.node.best
-        self.kept = self.kept.combine_chunks()
-        rank = self._ranked(over, self._seen(self.kept), self.kept.num_rows)
-        best = np.flatnonzero(rank <= most)
-        self.kept, self.numbers = self.kept.take(pa.array(best)), self.numbers[best]
-        self.trimmed = self.kept.num_rows
+        places = self.kept.places(None)
+        rank = self._ranked(over, self._seen(self.kept.table(places)), len(places))
+        self.kept.leave(places[rank > most])
+        self._compact()
+        self.trimmed = len(self.kept)
 
     # --- state ----------------------------------------------------------------
 
@@ -271,9 +316,10 @@ class RankOperator:
             "faults": fault_report(self.faults),
             "came": self.came,
         }
+        places = self.kept.places(None)
         tables = self.input.tables() | {
-            "kept": self.kept,
-            "numbers": pa.table({"of": self.numbers}),
+            "kept": self.kept.table(places),
+            "numbers": pa.table({"of": self.numbers.view[places]}),
         }
         if self.found is not None:
             tables |= {"found": self.found, "places": pa.table({"of": self.of})}
@@ -283,11 +329,13 @@ class RankOperator:
         """Restores the rows of a query of the same text."""
         state = unpack(snapshot, "ranks")
         kept = state.tables["kept"]
-        if state.plain["text"] != self.node.text or kept.schema != self.kept.schema:
+        if state.plain["text"] != self.node.text or kept.schema != self.kept.store.schema:
             return
-        self.kept, self.found = kept, state.tables.get("found")
+        self.found = state.tables.get("found")
+        self._keep(kept)
         self.came = state.plain.get("came", kept.num_rows)  # older snapshots have no numbers
-        self.numbers = _numbers(state.tables.get("numbers"), kept.num_rows)
+        self.numbers = Growing()
+        self.numbers.append(_numbers(state.tables.get("numbers"), kept.num_rows))
         if self.found is not None:
             self.of = _numbers(state.tables.get("places"), self.found.num_rows)
         self.input.restore(state.plain["inputs"], state.tables)
