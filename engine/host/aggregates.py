@@ -136,6 +136,25 @@ class Aggregates:
         found = self.kernel.take(argument, np.ascontiguousarray(places))
         return made(found, self.types[argument])
 
+    @property
+    def can_fold(self) -> bool:
+        """Returns whether groups need few of their members, if none leaves."""
+        return not self._states
+
+    def fold(self) -> int:
+        """Where no member leaves, forgets those that no group needs; returns how many are left."""
+        return self.kernel.fold()
+
+    def states(self, groups: Ints) -> pa.Array:
+        """Returns the states of the sums of some groups."""
+        words, ends = (np.frombuffer(one, np.int64) for one in self.kernel.states(groups))
+        return pa.LargeListArray.from_arrays(np.append(0, ends), pa.array(words))
+
+    def resume(self, groups: Ints, states: pa.Array) -> None:
+        """Takes the states of the sums of some groups, none of which is NULL, in place of what they had."""
+        ends = np.asarray(states.value_lengths()).cumsum()
+        self.kernel.resume(groups, np.asarray(states.flatten()), ends)
+
     def groups(self, places: Ints) -> Ints:
         """Returns the groups of some members, by their places."""
         found = np.empty(len(places), np.int64)

@@ -19,7 +19,8 @@ import pyarrow as pa
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.program import Query
 from seustream.engine.host.candidates import Answers, Candidates, Share
-from seustream.engine.host.grouping import Columns, Grouping, Points, joined
+from seustream.engine.host.grouping import Columns, Grouping, Points
+from seustream.engine.host.sliding import joined
 from seustream.engine.stream.answers import no_results
 from seustream.engine.stream.numbers import as_column, order_of
 from seustream.engine.stream.taken import taken

@@ -12,7 +12,6 @@ import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,7 @@ from seustream.engine.host.aggregates import AtPoints, values_of
 from seustream.engine.host.complete import arrival_order, rows_of, selected
 from seustream.engine.host.join import Side
 from seustream.engine.host.rows import Rows, leaves
-from seustream.engine.host.sliding import Sliding
+from seustream.engine.host.sliding import STATES, HeldMembers, Sliding, joined
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.numbers import as_column
@@ -41,6 +40,8 @@ Columns = list[pa.Array]
 _LAST = np.iinfo(np.int64).max
 OLDEST = x.AggregateCall("min", (x.Literal(0, BIGINT),), (BIGINT,), BIGINT)
 """The aggregate that gives the oldest time of a group."""
+SUMS = "sums"
+"""In a snapshot, the column with the states of groups."""
 _NO_ROWS: Mapping[str, Mapping[str, int]] = {}
 
 
@@ -167,14 +168,6 @@ class Points:
         )
 
 
-class Held(NamedTuple):
-    """The members of a query that are in its windows."""
-
-    keys: Columns
-    values: Columns
-    ends: list[Ints]
-
-
 class Grouping:
     """The members of an aggregated query, or of several that differ only in conditions. With
     several, each group belongs to one query, whose number precedes its keys."""
@@ -237,11 +230,11 @@ class Grouping:
 
     # --- state ----------------------------------------------------------------
 
-    def held(self) -> dict[str, Held]:
+    def held(self) -> dict[str, HeldMembers]:
         """Returns the members in the windows, by query."""
-        _, keys, values, ends = self.sliding.held()
+        _, keys, values, ends, sums = held = self.sliding.held()
         if not self.several:
-            return {self.query.name: Held(keys, values, ends)}
+            return {self.query.name: held}
         whose, *keys = keys
         numbers = np.asarray(whose)
         order = np.argsort(numbers, kind="stable")
@@ -249,31 +242,41 @@ class Grouping:
         found = {}
         for (name, _), begin, end in zip(self.numbers.items(), cuts[:-1], cuts[1:], strict=True):
             some = order[begin:end]
-            found[name] = Held(
+            found[name] = HeldMembers(
+                len(some),
                 [taken(key, some) for key in keys],
                 [taken(value, some) for value in values],
                 [one[some] for one in ends],
+                None if sums is None else sums.take(pa.array(some)),
             )
         return found
 
-    def fill(self, held: Mapping[str, Held]) -> None:
+    def fill(self, held: Mapping[str, HeldMembers]) -> None:
         """Starts over with the members that queries with the same text held."""
         parts = [(number, held[name]) for name, number in self.numbers.items() if name in held]
         if not parts:
             return
-        counts = [len(part.values[-1]) for _, part in parts]
+        counts = [part.rows for _, part in parts]
         keys = joined([part.keys for _, part in parts])
         values = joined([part.values for _, part in parts])
         ends = [
             np.concatenate(some) for some in zip(*(part.ends for _, part in parts), strict=True)
         ]
+        sums = None
+        if self.sliding.stays:
+            sums = pa.concat_arrays(
+                [
+                    pa.nulls(count, STATES) if part.sums is None else part.sums
+                    for count, (_, part) in zip(counts, parts, strict=True)
+                ]
+            )
         if self.several:
             keys.insert(0, as_column(np.repeat([number for number, _ in parts], counts)))
         if self.several and ends:  # sorted, so that members leave one after the other
             order = np.argsort(ends[0], kind="stable")
             keys, values = ([taken(one, order) for one in some] for some in (keys, values))
             ends = [end[order] for end in ends]
-        self.sliding.fill(sum(counts), keys, values, ends)
+        self.sliding.fill(HeldMembers(sum(counts), keys, values, ends, sums))
 
     def members(self, stores: Stores) -> dict[str, pa.Table]:
         """Returns the held members by query, for `restore`. The ends in ROWS windows of a join are
@@ -286,6 +289,8 @@ class Grouping:
                 first = stores[source.stream.name].first if self._counted(source) else 0
                 columns.append(pa.array(end - first))
             found[name] = pa.table(columns, schema=schema)
+            if held.sums is not None:
+                found[name] = found[name].append_column(SUMS, held.sums)
         return found
 
     def restore(
@@ -298,6 +303,10 @@ class Grouping:
         counted."""
         held = {}
         for name, table in members.items():
+            sums: pa.Array | None = None
+            if self.sliding.stays and SUMS in table.column_names:
+                sums = table.column(SUMS).combine_chunks()
+                table = table.drop_columns([SUMS])
             if table.schema != self._schema():
                 continue
             columns = [column.combine_chunks() for column in table.columns]
@@ -307,7 +316,8 @@ class Grouping:
                 _later(np.asarray(end), before.get(s.stream.name, 0) if self._counted(s) else 0)
                 for s, end in zip(self.clocks, columns[keys + values :], strict=True)
             ]
-            held[name] = Held(columns[:keys], columns[keys : keys + values], ends)
+            own = columns[:keys], columns[keys : keys + values]
+            held[name] = HeldMembers(table.num_rows, *own, ends, sums)
         self.fill(held)
 
     def _schema(self) -> pa.Schema:
@@ -331,11 +341,6 @@ def read_by(query: Query) -> list[x.Expression]:
     """Returns the expressions of an aggregated query over its members' columns."""
     having = [query.having] if query.having is not None else []
     return [*(item.expression for item in query.items), *query.group_by, *having]
-
-
-def joined(parts: Sequence[Columns]) -> Columns:
-    """Concatenates the same columns of several tables."""
-    return [pa.concat_arrays(some) for some in zip(*parts, strict=True)]
 
 
 def arguments_of(e: x.AggregateCall) -> tuple[x.Expression, ...]:

@@ -3,11 +3,14 @@
 Members leave when a clock has passed their end or, with `rows`, when that many later ones of their
 group have come. Members that have left are dropped. So are keys that no member has any more, once
 they are as many as the others.
+
+Where none leaves, a group is its state: the members are forgotten that no aggregate needs any more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +23,27 @@ from seustream.engine.host.aggregates import Aggregates, AtPoints, values_of
 from seustream.engine.host.keys import KeyNumbers, exported
 from seustream.engine.kernels import native
 from seustream.engine.stream.schema import arrow_type
+from seustream.engine.stream.taken import taken
 
 Ints = npt.NDArray[np.int64]
 
 _FEW = 4096
 """Members, keys and codes that may be kept beyond twice the number needed."""
+
+STATES = pa.large_list(pa.int64())
+"""The type of the states of groups' sums."""
+
+
+class HeldMembers(NamedTuple):
+    """Members with their keys, arguments and ends. Where none leaves, `sums` has the states of groups in
+    further rows, in which the arguments are NULL, and is NULL in those of members. `rows` is the number of
+    all rows."""
+
+    rows: int
+    keys: list[pa.Array]
+    values: list[pa.Array]
+    ends: list[Ints]
+    sums: pa.Array | None
 
 
 class Sliding:
@@ -46,17 +65,21 @@ class Sliding:
         self._made = aggregates, numbers, of, ordered, whole
         self.clocks, self.rows = clocks, rows
         self._begin()
+        self.stays = not clocks and rows is None and self.aggregates.can_fold
+        """Whether no member leaves, so that they need not be kept."""
 
     def _begin(self) -> None:
         """Forgets all members."""
         self.keys = KeyNumbers(self.types)
         self.windows = native.Windows() if self.rows is None else native.LastRows()
         self.aggregates = Aggregates(*self._made)
+        self._folded = 0
+        """The number of members that were needed when that was last found out."""
 
     @property
     def live(self) -> int:
         """The number of members held."""
-        return self.windows.count()
+        return len(self.aggregates) if self.stays else self.windows.count()
 
     def enter(
         self,
@@ -107,23 +130,46 @@ class Sliding:
         """Returns each aggregate at each point of the latest members, with the values that are
         lost."""
         found = self.aggregates.results(self.windows.found(self.aggregates.kernel))
-        if self.windows.settle(self.keys.kernel, self.aggregates.kernel) > _FEW:
-            self.fill(*self.held())
+        if self.stays:
+            if len(self.aggregates) > 2 * self._folded + _FEW:
+                self._folded = self.aggregates.fold()
+        elif self.windows.settle(self.keys.kernel, self.aggregates.kernel) > _FEW:
+            self.fill(self.held())
         return found
 
-    def held(self) -> tuple[int, list[pa.Array], list[pa.Array], list[Ints]]:
-        """Returns the number of members held, with their keys, arguments and ends, for `fill`."""
+    def held(self) -> HeldMembers:
+        """Returns the members held, for `fill`."""
         members = self.aggregates
         places = np.frombuffer(self.windows.held(members.kernel), np.int64)
         keys = self.keys.values(members.groups(places))
         values = [members.values(number, places) for number in range(len(members.types))]
         ends = [self.ends(clock)[places] for clock in range(self.clocks)]
-        return len(places), keys, values, ends
+        if not self.stays:
+            return HeldMembers(len(places), keys, values, ends, None)
+        groups = np.arange(len(self.keys))
+        keys = joined([keys, self.keys.values(groups)])
+        values = [pa.concat_arrays([one, pa.nulls(len(groups), one.type)]) for one in values]
+        sums = [pa.nulls(len(places), STATES), members.states(groups)]
+        return HeldMembers(len(places) + len(groups), keys, values, ends, pa.concat_arrays(sums))
 
-    def fill(
-        self, count: int, keys: list[pa.Array], values: list[pa.Array], ends: list[Ints]
-    ) -> None:
+    def fill(self, held: HeldMembers) -> None:
         """Starts over with these members."""
         self._begin()
+        count, keys, values, ends, sums = held
+        groups: tuple[list[pa.Array], pa.Array] | None = None
+        if sums is not None:
+            there = np.asarray(sums.is_valid())
+            some, members = np.flatnonzero(there), np.flatnonzero(~there)
+            groups = [taken(key, some) for key in keys], sums.take(pa.array(some))
+            keys, values = ([taken(one, members) for one in part] for part in (keys, values))
+            count = len(members)
         self.enter(keys, values, count, np.zeros(count, np.int64), None, ends)
         self.aggregates.results(self.windows.found(self.aggregates.kernel))
+        if groups is not None:
+            numbers = self.keys.numbers(groups[0], len(groups[1]))
+            self.aggregates.resume(numbers, groups[1])
+
+
+def joined(parts: Sequence[list[pa.Array]]) -> list[pa.Array]:
+    """Concatenates the same columns of several tables."""
+    return [pa.concat_arrays(some) for some in zip(*parts, strict=True)]

@@ -27,9 +27,10 @@ from seustream.engine.host.answers import (
 )
 from seustream.engine.host.candidates import Answers, Member
 from seustream.engine.host.families import Family, by_interval
-from seustream.engine.host.grouping import Grouping, Held
+from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.join import Side, WindowJoin
 from seustream.engine.host.shared import SharedJoin, shape
+from seustream.engine.host.sliding import HeldMembers
 from seustream.engine.host.state import JoinInputs
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.answers import as_rows
@@ -228,14 +229,14 @@ class SoftwareJoin(JoinInputs):
         for query in together:
             self._hold(Grouping(query), held)
 
-    def _hold(self, grouping: Grouping, held: Mapping[str, Held]) -> None:
+    def _hold(self, grouping: Grouping, held: Mapping[str, HeldMembers]) -> None:
         grouping.fill(held)
         self.groupings |= dict.fromkeys(grouping.numbers, grouping)
 
-    def _held(self, queries: Sequence[Query]) -> dict[str, Held]:
+    def _held(self, queries: Sequence[Query]) -> dict[str, HeldMembers]:
         """Returns the members in the windows of queries."""
         known = [self.groupings[q.name] for q in queries if q.name in self.groupings]
-        held: dict[str, Held] = {}
+        held: dict[str, HeldMembers] = {}
         for grouping in dict.fromkeys(known):
             held |= {
                 name: one

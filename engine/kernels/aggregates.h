@@ -313,6 +313,76 @@ class Aggregates {
         }
     }
 
+    // Where no member leaves: forgets those of which only the states of groups are needed. Returns how many
+    // are left. Parts of `OTHER` need them all.
+    PyObject *fold(PyObject *) {
+        if (others) throw std::invalid_argument("members that states elsewhere need");
+        std::vector<uint8_t> needed(static_cast<size_t>(size()), 0);
+        for (auto &one : parts) {
+            if (one->kind == PICKS)
+                one->best.forget_others([&](int64_t member) { needed[static_cast<size_t>(member - base)] = 1; });
+            if (!one->once) continue;
+            Span<uint8_t> some = flags(*one);
+            std::vector<uint8_t> seen(static_cast<size_t>(one->keys.size()), 0);
+            for (int64_t place = 0; place < size(); ++place) {
+                uint8_t &known = seen[static_cast<size_t>(one->codes.data()[place])];
+                if (known || (some.data && !some.data[place])) continue;
+                known = needed[static_cast<size_t>(place)] = 1;
+            }
+        }
+        std::vector<int64_t> places, members;
+        for (int64_t place = 0; place < size(); ++place) {
+            if (!needed[static_cast<size_t>(place)]) continue;
+            places.push_back(place);
+            members.push_back(base + place);
+        }
+        auto only = [&](auto &grown) {
+            std::remove_reference_t<decltype(grown)> kept;
+            for (int64_t place : places) kept.add(grown.data()[place]);
+            grown = std::move(kept);
+        };
+        base += size() - static_cast<int64_t>(places.size());
+        for (auto &one : parts) {
+            if (one->read.size() > 1) only(one->both);
+            if (one->once) only(one->codes);
+            if (one->kind == PICKS) one->best.renumber(members, base);
+        }
+        for (Column &one : columns) one.keep(places);
+        only(group);
+        return PyLong_FromSize_t(places.size());
+    }
+
+    // Returns the states of the sums of some groups as words, and where those of each group end.
+    PyObject *states(PyObject *args) {
+        PyObject *groups_;
+        if (!PyArg_ParseTuple(args, "O", &groups_)) throw Raised();
+        Ints groups(groups_);
+        std::vector<int64_t> words, ends;
+        for (int64_t i = 0; i < groups.size; ++i) {
+            if (groups.data[i] < 0) throw std::out_of_range("a group below 0");
+            for (auto &one : parts)
+                if (one->kind == SUMS) one->totals.give(groups.data[i], words);
+            ends.push_back(static_cast<int64_t>(words.size()));
+        }
+        return Py_BuildValue("NN", handed(words), handed(ends));
+    }
+
+    // Takes the states of the sums of some groups in place of what they had.
+    PyObject *resume(PyObject *args) {
+        PyObject *groups_, *words_, *ends_;
+        if (!PyArg_ParseTuple(args, "OOO", &groups_, &words_, &ends_)) throw Raised();
+        Ints groups(groups_), words(words_), ends(ends_);
+        ends.want(groups.size);
+        const int64_t *at = words.data;
+        for (int64_t i = 0; i < groups.size; ++i) {
+            if (groups.data[i] < 0 || ends.data[i] < at - words.data || ends.data[i] > words.size)
+                throw std::out_of_range("states out of order");
+            for (auto &one : parts)
+                if (one->kind == SUMS) at = one->totals.take(groups.data[i], at, words.data + ends.data[i]);
+        }
+        Py_RETURN_NONE;
+    }
+
     PyObject *count(PyObject *) { return PyLong_FromLongLong(static_cast<long long>(size())); }
 
     PyObject *begin(PyObject *) { return PyLong_FromLongLong(static_cast<long long>(base)); }

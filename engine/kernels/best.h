@@ -106,6 +106,26 @@ class Best {
         const Codes *codes = nullptr;
     };
 
+    // Where no member leaves: forgets all but the best of each group. Calls `needs(member)` for these.
+    template <typename Needs>
+    void forget_others(Needs needs) {
+        for (State &mine : groups.states) {
+            if (mine.members.empty()) continue;
+            mine.members = {mine.members[mine.first]};
+            mine.first = 0;
+            needs(mine.members[0]);
+        }
+    }
+
+    // Gives the members that are left the numbers from `first` on. `kept` has their old ones, in order.
+    void renumber(const std::vector<int64_t> &kept, int64_t first) {
+        for (State &mine : groups.states)
+            for (int64_t &member : mine.members)
+                member = first + (std::lower_bound(kept.begin(), kept.end(), member) - kept.begin());
+        left.assign(kept.size(), 0);
+        base = first;
+    }
+
     // Writes the best member at each point; -1 if there is none.
     void run(const Turns &turns, const Work &work, int64_t *found) {
         const int kind = work.kind, wanted = work.wanted;

@@ -181,6 +181,26 @@ class Column {
         if (flagged) there.drop(count);
     }
 
+    // Keeps only the values in some places, and their texts.
+    void keep(const std::vector<int64_t> &places) {
+        Column kept;
+        kept.become(format);
+        kept.flagged = flagged;
+        std::vector<uint8_t> text;
+        for (int64_t place : places) {
+            bool has = !flagged || there.data()[place];
+            if (flagged) kept.there.add(has);
+            if (format[0] == 'u' && has) {
+                text.clear();
+                codes.add_text(all.data()[place], text);
+                kept.all.add(kept.codes.code(text.data(), static_cast<int64_t>(text.size())));
+            } else {
+                for (int i = 0; i < width(); ++i) kept.all.add(all.data()[place * width() + i]);
+            }
+        }
+        *this = std::move(kept);
+    }
+
     // Returns the values in some places; NULL where `known` has a 0, whatever the place is.
     ArrowArray take(const int64_t *asked, int64_t count, const uint8_t *known = nullptr) const {
         std::vector<uint8_t> has;  // by row; empty if no value is NULL

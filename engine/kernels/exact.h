@@ -74,6 +74,24 @@ class Exact {
     }
 
   public:
+    // Adds the words of which `take` makes the same sum.
+    void give(std::vector<int64_t> &words) {
+        carry();
+        words.push_back(low);
+        words.push_back(static_cast<int64_t>(limbs.size()));
+        words.insert(words.end(), limbs.begin(), limbs.end());
+    }
+
+    // Takes a sum from words; returns the first word after it.
+    const int64_t *take(const int64_t *words, const int64_t *end) {
+        if (end - words < 2 || words[0] < 0 || words[0] > 4 * ONE || words[1] < 0 || words[1] > end - words - 2)
+            throw std::out_of_range("no words of a sum");
+        low = static_cast<int>(words[0]);
+        limbs.assign(words + 2, words + 2 + words[1]);
+        added = 0;
+        return words + 2 + words[1];
+    }
+
     void add(double value, bool negative) {
         uint64_t bits;
         std::memcpy(&bits, &value, 8);

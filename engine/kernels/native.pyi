@@ -308,6 +308,16 @@ class Aggregates:
     def take(self, argument: int, places: Ints, /) -> Made:
         """Returns an argument of some members."""
 
+    def fold(self) -> int:
+        """Where no member leaves: forgets those of which only the states of groups are needed. Returns how
+        many are left."""
+
+    def states(self, groups: Ints, /) -> tuple[bytes, bytes]:
+        """Returns the states of the sums of some groups as words, and where those of each group end."""
+
+    def resume(self, groups: Ints, words: Ints, ends: Ints, /) -> None:
+        """Takes the states of the sums of some groups in place of what they had."""
+
     def groups(self, places: Ints, out: Ints, /) -> None:
         """Writes the groups of some members."""
 

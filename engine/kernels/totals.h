@@ -24,6 +24,23 @@ class Totals {
         uint8_t *known = nullptr;  // 1 if there is a sum, plus 2 if there is a mean
     };
 
+    // Adds the words of a group's state.
+    void give(int64_t group, std::vector<int64_t> &words) {
+        groups.want(group + 1);
+        State &mine = groups[group];
+        words.insert(words.end(), {mine.count, mine.above, mine.below});
+        mine.sum.give(words);
+    }
+
+    // Takes a group's state from words; returns the first word after it.
+    const int64_t *take(int64_t group, const int64_t *words, const int64_t *end) {
+        if (end - words < 3) throw std::out_of_range("no words of a state");
+        groups.want(group + 1);
+        State &mine = groups[group];
+        mine.count = words[0], mine.above = words[1], mine.below = words[2];
+        return mine.sum.take(words + 3, end);
+    }
+
     PyObject *run(PyObject *args) {
         PyObject *events_, *until_, *at_, *group_, *words_, *flags_;
         PyObject *counts_, *sums_, *means_, *known_;

@@ -18,9 +18,9 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import BIGINT
 from seustream.compiler.logical import program as logical
-from seustream.engine.host.grouping import arguments_of
+from seustream.engine.host.grouping import SUMS, arguments_of
 from seustream.engine.host.keys import KeyNumbers
-from seustream.engine.host.sliding import Sliding
+from seustream.engine.host.sliding import STATES, HeldMembers, Sliding
 from seustream.engine.relational.inputs import Inputs
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds
@@ -104,7 +104,7 @@ class OverOperator:
         waiting = state.tables["uncertain"]
         if state.plain["text"] != self.node.text or waiting.schema != self.waiting.schema:
             return
-        if any(rows is None or rows.schema != frame.schema() for frame, rows in frames):
+        if any(rows is None or not frame.fits(rows) for frame, rows in frames):
             return
         for frame, rows in frames:
             frame.fill(rows)
@@ -258,20 +258,30 @@ class _Frame:
         ]
         return pa.schema([*fields, ("live", pa.bool_())])
 
+    def fits(self, rows: pa.Table) -> bool:
+        """Returns whether a snapshot's rows are of such a frame."""
+        own = [name for name in rows.column_names if name != SUMS]
+        return bool(rows.schema.empty_table().select(own).schema.equals(self.schema()))
+
     def rows(self) -> pa.Table:
         """Returns the rows of this frame, for `fill`."""
+        sums: pa.Array | None = None
         if self.frame is None:
-            all_keys = np.arange(len(self.keys))
-            keys = self.keys.values(all_keys)
+            count = len(self.keys)
             counts = [pa.array(self.counts.view), pa.array(self.moments.view)]
-            columns, count = [*keys, *counts], len(self.keys)
+            columns = [*self.keys.values(np.arange(count)), *counts]
         else:
-            count, keys, values, ends = self.sliding.held()
+            count, keys, values, ends, sums = self.sliding.held()
             columns = [*keys, *values, *map(pa.array, ends)]
-        return pa.table([*columns, pa.array(np.ones(count, np.bool_))], schema=self.schema())
+        live = pa.array(np.ones(count, np.bool_))
+        found = pa.table([*columns, live], schema=self.schema())
+        return found if sums is None else found.append_column(SUMS, sums)
 
     def fill(self, rows: pa.Table) -> None:
         """Restores these rows."""
+        sums: pa.Array | None = None
+        if SUMS in rows.column_names:
+            sums, rows = rows.column(SUMS).combine_chunks(), rows.drop_columns([SUMS])
         columns = [column.combine_chunks() for column in rows.columns[:-1]]
         keys, rest = columns[: len(self.partition)], columns[len(self.partition) :]
         if self.frame is None:
@@ -280,7 +290,10 @@ class _Frame:
             self.moments.append(np.asarray(rest[1]))
             return
         values, ends = rest[: len(self.read)], rest[len(self.read) :]
-        self.sliding.fill(rows.num_rows, keys, values, [np.asarray(end) for end in ends])
+        if self.sliding.stays and sums is None:  # of an older snapshot
+            sums = pa.nulls(rows.num_rows, STATES)
+        until = [np.asarray(end) for end in ends]
+        self.sliding.fill(HeldMembers(rows.num_rows, keys, values, until, sums))
 
     def _ends(self) -> int:
         return 2 if self.frame is None else self.sliding.clocks

@@ -115,3 +115,63 @@ def test_ends_at_the_last_reading_of_a_clock() -> None:
         (found,) = made.results(Faults())
         assert found.to_pylist() == wanted
     assert made.live == 1
+
+
+FOLDED = [
+    (x.AggregateCall("sum", (ARGUMENT,), (BIGINT,), BIGINT), (0,)),
+    (x.AggregateCall("avg", (ARGUMENT,), (DOUBLE,), DOUBLE), (1,)),
+    (x.AggregateCall("count", (ARGUMENT,), (DOUBLE,), BIGINT), (1,)),
+    (x.AggregateCall("count", (), (), BIGINT), ()),
+    (x.AggregateCall("sum", (ARGUMENT,), (BIGINT,), BIGINT, distinct=True), (0,)),
+    (x.AggregateCall("min", (ARGUMENT,), (VARCHAR,), VARCHAR), (2,)),
+    (x.AggregateCall("max", (ARGUMENT,), (DOUBLE,), DOUBLE), (1,)),
+    (x.AggregateCall("first", (ARGUMENT,), (VARCHAR,), VARCHAR), (2,)),
+    (x.AggregateCall("last", (ARGUMENT,), (BIGINT,), BIGINT), (0,)),
+    (x.AggregateCall("max_by", (ARGUMENT, ARGUMENT), (VARCHAR, DOUBLE), VARCHAR), (2, 1)),
+]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("seed", range(20))
+def test_groups_that_nothing_leaves_keep_few_members(
+    seed: int, ordered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They equal groups that keep all; also when both begin again with what was held."""
+    chance = np.random.default_rng(seed)
+    some = chance.permutation(len(FOLDED))[: chance.integers(1, len(FOLDED) + 1)]
+    aggregates, numbers = zip(*(FOLDED[one] for one in some), strict=True)
+    keys = [VARCHAR] if seed % 3 else []
+    of = [BIGINT, DOUBLE, VARCHAR]
+    one, other = (Sliding(keys, aggregates, numbers, of, 0, ordered) for _ in range(2))
+    assert one.stays
+    other.stays = False
+    most = 0
+    for _ in range(30):
+        count = int(chance.integers(0, 12))
+        integers = chance.integers(-9, 9, count)
+        columns = [
+            pa.array(integers, mask=chance.random(count) < 0.2),
+            pa.array(
+                chance.choice([0.1, 1e300, -1e-9, 7.0, np.inf], count),
+                mask=chance.random(count) < 0.2,
+            ),
+            pa.array([f"t{n}" for n in integers], pa.string()),
+        ]
+        by = (
+            [pa.array([f"k{n}" for n in chance.integers(0, 3, count)], pa.string())] if keys else []
+        )
+        found = []
+        for each, few in ((one, 3), (other, 1 << 30)):
+            monkeypatch.setattr(sliding, "_FEW", few)
+            points = each.enter(by, columns, count, None, (), ())
+            results = each.results(Faults())
+            found.append((points, [result.to_pylist() for result in results]))
+        assert found[0] == found[1]
+        most = max(most, one.live)
+        if chance.random() < 0.2:
+            held, again = one.held(), Sliding(keys, aggregates, numbers, of, 0, ordered)
+            again.fill(held)
+            one = again
+    distinct = 20 if any(e.distinct for e in aggregates) else 0
+    picked = sum(e.function in ("min", "max", "first", "last", "max_by") for e in aggregates)
+    assert most <= 3 + 2 * 3 * (distinct + picked) + 12
