@@ -443,4 +443,10 @@ _ENTRIES: tuple[AggregateFunction, ...] = (
     ),
 )  # fmt: skip
 
+KEPT_AS_STATE = frozenset(
+    ("count", "sum", "avg", "min", "max", "first", "last", "min_by", "max_by")
+)
+"""Aggregates of which a state, or one row, is enough for a group that no row leaves. The others need
+all its rows."""
+
 AGGREGATES: dict[str, AggregateFunction] = {entry.name: entry for entry in _ENTRIES}

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.aggregates import KEPT_AS_STATE
 from seustream.compiler.logical.joins import JoinTree, TreeJoin, joins, visible
 from seustream.compiler.logical.program import (
     Distinct,
@@ -46,5 +48,13 @@ def _reasons(node: Relation) -> Iterator[str]:
         }
         for place, source in enumerate(node.sources):
             if not (has_end(source.window) or source.stream.table or place in latest):
-                what = "rows" if len(node.sources) > 1 else "groups"
+                what = "groups" if len(node.sources) == 1 and _are_states(node) else "rows"
                 yield f"keeps all {what} of {source.alias}: its window never ends"
+
+
+def _are_states(node: Query | JoinTree) -> bool:
+    """Returns whether no aggregate needs the rows of a group that no row leaves."""
+    parts = [item.expression for item in node.items]
+    parts += [node.having] if node.having is not None else []
+    found = (e for part in parts for e in x.walk(part))
+    return all(e.function in KEPT_AS_STATE for e in found if isinstance(e, x.AggregateCall))

@@ -21,6 +21,7 @@ STREAMS = (
         ("SELECT R.a FROM R JOIN t ON R.a = t.a WINDOW RANGE 5", []),
         ("SELECT R.a FROM R ASOF JOIN S ON R.a = S.a AND R.ts >= S.ts", []),
         ("SELECT a, count(*) FROM R GROUP BY a WINDOW UNBOUNDED", ["all groups of R"]),
+        ("SELECT a, count(*), median(a) FROM R GROUP BY a WINDOW UNBOUNDED", ["all rows of R"]),
         ("SELECT a, count(*) FROM R GROUP BY a WINDOW PARTITION BY a ROWS 1", []),
         ("SELECT DISTINCT a FROM R WINDOW UNBOUNDED", ["every different row"]),
         ("SELECT a FROM R WHERE a > 1 WINDOW UNBOUNDED", []),
