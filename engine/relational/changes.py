@@ -23,11 +23,13 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import BIGINT
 from seustream.compiler.logical.joins import ChangeLog, JoinKind
+from seustream.compiler.logical.windows import has_end
 from seustream.engine.host.aggregates import Aggregates, Turns
 from seustream.engine.host.answers import Blaming
-from seustream.engine.host.grouping import OLDEST, Form
+from seustream.engine.host.grouping import OLDEST, SUMS, Form
 from seustream.engine.host.keys import KeyNumbers
 from seustream.engine.host.rows import Rows, leaves
+from seustream.engine.host.sliding import HeldMembers, Sliding
 from seustream.engine.host.stores import Stores
 from seustream.engine.relational.closed import ranks
 from seustream.engine.relational.combinations import NEVER, NOTHING, Ints, TreeSources
@@ -36,10 +38,12 @@ from seustream.engine.relational.spans import JoinSpans, Moments, TupleSpans, sp
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
+from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.merge import END_OF_STREAM, Slice, timestamps, whole
 from seustream.engine.stream.operator import EARLIEST, Answer
 from seustream.engine.stream.schema import arrow_type, stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
+from seustream.engine.stream.taken import taken
 
 _FEW = 4096
 _ROWS = x.AggregateCall("count", (), (), BIGINT)
@@ -66,8 +70,9 @@ class ChangeOperator:
         self.stores = Stores(self.node.inputs, dict.fromkeys(self.inputs, 1), {})
         self.frame = TreeSources(self.node.sources, self.stores)
         self.root = spans_of(self.node.tree, self.frame, self.own_faults)
-        self.shown = np.empty(0, np.bool_)
-        self.groups = _Groups(self.node) if self.node.aggregated else None
+        self.shown = Growing(np.bool_)
+        """By place in the root, whether WHERE holds."""
+        self.groups = groups_of(self.node) if self.node.aggregated else None
         self.until = EARLIEST
 
     @property
@@ -107,42 +112,79 @@ class ChangeOperator:
             for leaf in leaves_of:
                 leaf.arrive(np.empty(0, np.int64))
         for leaf in leaves_of:
-            time, place = leaf.departures(self.until)
-            some = time < NEVER
-            times.append(time[some])
-            places.append(place[some])
+            time, place = leaf.depart(self.until)
+            times.append(time)
+            places.append(place)
         moments = Moments(np.concatenate(times), np.concatenate(places))
         if not len(moments.keys):
             return None
         with Blaming(self.query, self.own_faults):
-            found = self._changes(moments)
-        self.root.settle()
+            if isinstance(self.root, TupleSpans):
+                found = self._changes_of(self.root, moments)
+            else:
+                found = self._changes(self.root, moments)
         self._trim(leaves_of)
         return found
 
-    def _changes(self, moments: Moments) -> pa.Table:
-        spans = self.root.step(moments, self.until)
-        old = len(self.shown)
-        fresh = self._where(spans.rows[old:])
-        shown = np.concatenate((self.shown, fresh))
-        self.shown = shown[spans.stays]
+    def _changes_of(self, root: TupleSpans, moments: Moments) -> pa.Table:
+        """Returns the changes of a query over one source: only what comes and leaves is looked at."""
+        fresh, over = root.fresh, root.over
+        begin, end = root.changes(moments)
+        rows = root.rows[fresh]
+        shown = self._where(rows)
+        self.shown.append(shown)
+        leaves_now = self.shown.view[over]
+        came = fresh[shown], rows[shown], begin[shown]
+        left = over[leaves_now], root.rows[over[leaves_now]], end[leaves_now]
+        if self.groups is not None:
+            self.groups.make_room(len(fresh))
+        found = self._answer(self._differences(came, left), moments)
+        root.pool.leave(over)
+        if self.groups is not None and self.groups.stay:  # they need no rows
+            here = fresh[root.pool.here[fresh]]
+            root.pool.leave(here)
+        if root.pool.is_sparse:
+            stays = root.compact()
+            kept, self.shown = self.shown.view[stays], Growing(np.bool_)
+            self.shown.append(kept)
+            if self.groups is not None:
+                self.groups.keep(stays, kept)
+        return found
+
+    def _changes(self, root: JoinSpans, moments: Moments) -> pa.Table:
+        spans = root.step(moments)
+        self.shown.append(self._where(spans.rows[len(self.shown) :]))
+        shown = self.shown.view
         came = np.flatnonzero(shown & (spans.begin > 0))
         left = np.flatnonzero(shown & (spans.end < NEVER))
         if self.groups is not None:
-            came = came[np.lexsort((*_tuples(spans.rows[came]), spans.begin[came]))]
-            rows = self._columns(spans.rows[came]), self.frame.oldest(spans.rows[came])
-            place = np.cumsum(shown) - 1
-            changed = self.groups.changes(
-                rows,
-                (place[came], spans.begin[came]),
-                (place[left], spans.end[left]),
-                self.own_faults,
-            )
-            changes = iter(list(changed))
-            self.groups.keep(spans.stays[shown])
-        else:
-            changes = self._rows(spans.rows, came, left, spans.begin, spans.end)
-        return self._answer(changes, moments)
+            self.groups.make_room(len(shown) - len(self.groups.members))
+        found = self._answer(
+            self._differences(
+                (came, spans.rows[came], spans.begin[came]),
+                (left, spans.rows[left], spans.end[left]),
+            ),
+            moments,
+        )
+        stays = np.flatnonzero(spans.stays)
+        kept, self.shown = shown[stays], Growing(np.bool_)
+        self.shown.append(kept)
+        if self.groups is not None:
+            self.groups.keep(stays, kept)
+        root.settle()
+        return found
+
+    def _differences(
+        self, came: tuple[Ints, Ints, Ints], left: tuple[Ints, Ints, Ints]
+    ) -> list[Change]:
+        """Returns the changes by what comes and leaves: the places, the tuples, and the moments."""
+        if self.groups is None:
+            return list(self._rows(came[1:], left[1:]))
+        order = np.lexsort((*_tuples(came[1]), came[2]))
+        places, rows, begin = (part[order] for part in came)
+        columns = self._columns(rows), self.frame.oldest(rows)
+        changed = self.groups.changes(columns, (places, begin), (left[0], left[2]), self.own_faults)
+        return list(changed)
 
     def _where(self, rows: Ints) -> npt.NDArray[np.bool_]:
         found = np.zeros(len(rows), np.bool_)
@@ -156,20 +198,21 @@ class ChangeOperator:
         read += [] if query.having is None else [query.having]
         return self.frame.columns(read, rows)
 
-    def _rows(self, rows: Ints, came: Ints, left: Ints, begin: Ints, end: Ints) -> Iterator[Change]:
-        """Yields rows that come and go. Equal rows that do both at one moment are no change."""
-        both = np.concatenate((left, came))
-        number = np.concatenate((end[left], begin[came]))
-        values = self._values(rows[left], Faults()), self._values(rows[came], self.own_faults)
+    def _rows(self, came: tuple[Ints, Ints], left: tuple[Ints, Ints]) -> Iterator[Change]:
+        """Yields rows that come and go, given by their tuples and moments. Equal rows that do both at one
+        moment are no change."""
+        rows = np.concatenate((left[0], came[0]))
+        number = np.concatenate((left[1], came[1]))
+        values = self._values(left[0], Faults()), self._values(came[0], self.own_faults)
         cells = [*values[0], *values[1]]
-        plus = np.arange(len(both)) >= len(left)
+        plus = np.arange(len(rows)) >= len(left[0])
         named = [(at, repr(of[:-1])) for at, of in zip(number.tolist(), cells, strict=True)]
         arriving, leaving = (
             Counter(one for one, sign in zip(named, plus.tolist(), strict=True) if sign is of)
             for of in (True, False)
         )
         same = {True: arriving & leaving, False: arriving & leaving}
-        for place in np.lexsort((*_tuples(rows[both]), plus, number)).tolist():
+        for place in np.lexsort((*_tuples(rows), plus, number)).tolist():
             sign = bool(plus[place])
             if same[sign][named[place]] > 0:
                 same[sign][named[place]] -= 1
@@ -186,8 +229,7 @@ class ChangeOperator:
             columns = [evaluate(e, leaf, len(rows), faults).to_pylist() for e in items]
         return list(zip(*columns, self.frame.oldest(rows).tolist(), strict=True))
 
-    def _answer(self, changes: Iterator[Change], moments: Moments) -> pa.Table:
-        found = list(changes)
+    def _answer(self, found: list[Change], moments: Moments) -> pa.Table:
         schema = [arrow_type(item.expression.type) for item in self.node.items[1:]]
         columns = [
             pa.array([row[place] for _, _, row in found], of) for place, of in enumerate(schema)
@@ -204,8 +246,8 @@ class ChangeOperator:
         for name in self.inputs:
             store = self.stores[name]
             own = [of for of in leaves_of if self.node.sources[of.source].stream.name == name]
-            held = [store.index(of.rows[:, of.source]) for of in own]
-            first = min((int(at.min()) for at in held if len(at)), default=len(store))
+            held = [of.first - store.first for of in own if of.first is not None]
+            first = min(held, default=len(store))
             if 2 * first > len(store):
                 for number, pushed in self.frame.partitions.items():
                     if self.node.sources[number].stream.name == name:
@@ -219,10 +261,15 @@ class ChangeOperator:
             "until": self.until,
             "faults": fault_report(self.faults),
         }
-        kept = {f"kept {name}": self.stores[name].table for name in self.inputs}
+        stay = self.groups is not None and self.groups.stay
+        kept = {
+            f"kept {name}": store.table.slice(0, 0) if stay else store.table
+            for name, store in self.stores.by_name.items()
+        }
         tables = self.rows.tables() | kept
         if self.groups is not None:
             tables["told"] = self.groups.table()
+            tables |= self.groups.states()
             if any(_comes_again(one) for one in self.root.nodes()):
                 tables["order"] = self._order(self.groups)
         return Snapshot("changes", plain, tables).pack()
@@ -244,7 +291,7 @@ class ChangeOperator:
             self._step(part, max(int(timestamps(t)[-1]) for t in part.rows if t.num_rows))
         self._step(None, state.plain["until"])
         if self.groups is not None:
-            self.groups.restore(state.tables["told"])
+            self.groups.restore(state.tables["told"], state.tables.get("states"))
             if "order" in state.tables:
                 self._put_in_order(self.groups, state.tables["order"])
         self.rows.restore(state.plain["inputs"], state.tables)
@@ -253,7 +300,8 @@ class ChangeOperator:
     def _order(self, groups: _Groups) -> pa.Table:
         """Returns the members of groups in the order in which they came, each by the places of its
         tuples among those that are kept."""
-        rows = self.root.present[self.shown][np.argsort(groups.members)]
+        shown = self.shown.view
+        rows = self.root.present[shown][np.argsort(groups.members.view[shown])]
         columns = {}
         for source in range(rows.shape[1]):
             there = rows[:, source] != NOTHING
@@ -265,32 +313,43 @@ class ChangeOperator:
         """Renumbers the members of groups. The sequence numbers of restored tuples are the places
         that they had."""
         came = np.column_stack([np.asarray(column) for column in order.columns])
-        rows = self.root.present[self.shown]
+        shown = np.flatnonzero(self.shown.view)
+        rows = self.root.present[shown]
         mine, known = np.lexsort((*_tuples(rows),)), np.lexsort((*_tuples(came),))
         if np.array_equal(rows[mine], came[known]):
-            groups.renew(mine[np.argsort(known)])
+            groups.renew(shown[mine[np.argsort(known)]])
 
 
 class _Groups:
     """The present members of groups, and the row that each group gave last."""
 
+    stay = False
+    """Whether no member leaves, so that none is needed."""
+
     def __init__(self, node: ChangeLog) -> None:
         self.node = node
         self.form = Form(node.query)
-        self.told: dict[int, Cells] = {}
-        self._begin()
-
-    def _begin(self) -> None:
         of = self.form
-        self.keys = KeyNumbers([arrow_type(e.type) for e in self.node.group_by])
-        self.aggregates = Aggregates(
+        self._of = (
             [*of.aggregates, OLDEST, _ROWS],
             [*of.numbers, (len(of.arguments),), ()],
             [*(e.type for e in of.arguments), BIGINT],
-            ordered=False,
         )
-        self.members = np.empty(0, np.int64)
-        """The present members, by their numbers in the order in which all came."""
+        self.told: dict[int, Cells] = {}
+        self.members = Growing()
+        """The present members by their places, as numbers in the order in which all came; what stands for
+        others is arbitrary."""
+        self.present = 0
+        """How many are present."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self.keys = KeyNumbers([arrow_type(e.type) for e in self.node.group_by])
+        self.aggregates = Aggregates(*self._of, ordered=False)
+
+    def make_room(self, count: int) -> None:
+        """Adds places for members."""
+        self.members.append(np.full(count, -1))
 
     def changes(
         self,
@@ -302,26 +361,12 @@ class _Groups:
         """Yields the changes of groups whose members come, in this order with these rows and their
         oldest times, and leave. Both are given by their places among the members, and the numbers
         of their moments."""
-        (columns, oldest), (new, begin), (left, end) = rows, come, leave
-        count, first = len(begin), len(self.aggregates)
-        leaf = leaves(columns)
+        columns, oldest = rows
+        count, leaf = len(oldest), leaves(columns)
         keys = [_one_zero(evaluate(e, leaf, count, faults)) for e in self.node.group_by]
         values = [evaluate(e, leaf, count, faults) for e in self.form.arguments]
-        group = self.keys.numbers(keys, count)
-        self.aggregates.add([*values, pa.array(oldest)], group)
-        self.members = np.concatenate((self.members, np.empty(count, np.int64)))
-        self.members[new] = first + np.arange(count)
-        who = np.concatenate((self.members[new], self.members[left]))
-        when, leaving = np.concatenate((begin, end)), np.arange(len(who)) >= count
-        order = np.lexsort((who, ~leaving, when))
-        events = np.where(leaving, ~who, who)[order]
-        groups, of = np.unique(self.aggregates.groups(who), return_inverse=True)
-        ranked = self._by_key(groups)
-        span = len(groups) + 1
-        points = np.unique(when * span + np.argsort(ranked)[of])
-        number, at = points // span, groups[ranked[points % span]]
-        until = np.searchsorted(when[order], number, side="right")
-        *found, since, size = self.aggregates.at(Turns(events, until, at), faults)
+        number, at, found = self._points(keys, [*values, pa.array(oldest)], come, leave, faults)
+        *found, since, size = found
         some = {(0, f"g{n}"): one for n, one in enumerate(self.keys.values(at))}
         some |= {(0, f"a{n}"): one for n, one in enumerate(found)}
         there = np.asarray(size) > 0
@@ -344,6 +389,34 @@ class _Groups:
                 self.told[g] = row
                 yield n, True, row
 
+    def _points(
+        self,
+        keys: list[pa.Array],
+        values: list[pa.Array],
+        come: tuple[Ints, Ints],
+        leave: tuple[Ints, Ints],
+        faults: Faults,
+    ) -> tuple[Ints, Ints, list[pa.Array]]:
+        """Returns, at each moment for each group that changes then, the moment, the group, and its
+        aggregates."""
+        (new, begin), (left, end) = come, leave
+        count, first, members = len(begin), len(self.aggregates), self.members.view
+        group = self.keys.numbers(keys, count)
+        self.aggregates.add(values, group)
+        members[new] = first + np.arange(count)
+        who = np.concatenate((members[new], members[left]))
+        when, leaving = np.concatenate((begin, end)), np.arange(len(who)) >= count
+        self.present += count - len(left)
+        order = np.lexsort((who, ~leaving, when))
+        events = np.where(leaving, ~who, who)[order]
+        groups, of = np.unique(self.aggregates.groups(who), return_inverse=True)
+        ranked = self._by_key(groups)
+        span = len(groups) + 1
+        points = np.unique(when * span + np.argsort(ranked)[of])
+        number, at = points // span, groups[ranked[points % span]]
+        until = np.searchsorted(when[order], number, side="right")
+        return number, at, self.aggregates.at(Turns(events, until, at), faults)
+
     def _by_key(self, groups: Ints) -> Ints:
         """Returns the places of groups in the order of their keys."""
         if len(groups) < 2:
@@ -351,16 +424,18 @@ class _Groups:
         keys = [ranks(column, False, False) for column in self.keys.values(groups)]
         return np.lexsort((*reversed(keys),))
 
-    def keep(self, stays: npt.NDArray[np.bool_]) -> None:
-        """Forgets the members that have left; rebuilds the state from the others once most have
-        left."""
-        self.members = self.members[stays]
-        if len(self.aggregates) > 2 * len(self.members) + _FEW:
-            self.renew(np.argsort(self.members))
+    def keep(self, stays: Ints, shown: npt.NDArray[np.bool_]) -> None:
+        """Keeps only the members at these places, which get those from 0 up; `shown` tells by new place
+        where there is one. Rebuilds the state from them once most have left."""
+        kept, self.members = self.members.view[stays], Growing()
+        self.members.append(kept)
+        if len(self.aggregates) > 2 * self.present + _FEW:
+            places = np.flatnonzero(shown)
+            self.renew(places[np.argsort(kept[places])])
 
-    def renew(self, order: Ints) -> None:
-        """Rebuilds the state from the members, which are numbered anew in this order."""
-        members = self.members[order]
+    def renew(self, places: Ints) -> None:
+        """Rebuilds the state from the members at these places, which are numbered anew in this order."""
+        members = self.members.view[places]
         values = [
             self.aggregates.values(number, members) for number in range(len(self.aggregates.types))
         ]
@@ -369,8 +444,8 @@ class _Groups:
         self._begin()
         group = self.keys.numbers(keys, len(before))
         self.aggregates.add(values, group)
-        came, nothing = np.arange(len(order)), np.empty(0, np.int64)
-        self.members = np.argsort(order)
+        came, nothing = np.arange(len(places)), np.empty(0, np.int64)
+        self.members.view[places] = came
         self.aggregates.at(Turns(came, nothing, nothing), Faults())
         now = dict(zip(before.tolist(), group.tolist(), strict=True))
         self.told = {now[of]: row for of, row in told.items()}
@@ -387,14 +462,75 @@ class _Groups:
         columns = [*keys, *rows]
         return pa.table(columns, names=[f"c{number}" for number in range(len(columns))])
 
-    def restore(self, told: pa.Table) -> None:
-        """Restores the rows from a table."""
+    def states(self) -> dict[str, pa.Table]:
+        """Returns the states of groups that need no members, by the names of tables."""
+        return {}
+
+    def restore(self, told: pa.Table, states: pa.Table | None) -> None:
+        """Restores the rows from a table, and the states of groups that need no members."""
         keys = [told.column(n).combine_chunks() for n in range(len(self.node.group_by))]
         rows = zip(
             *(told.column(n).to_pylist() for n in range(len(keys), told.num_columns)), strict=True
         )
         groups = self.keys.numbers(keys, told.num_rows).tolist()
         self.told = dict(zip(groups, rows, strict=True))
+
+
+class _LastingGroups(_Groups):
+    """Groups that no member leaves. They need no members."""
+
+    stay = True
+
+    def _begin(self) -> None:
+        of = [e.type for e in self.node.group_by]
+        self.sliding = Sliding(of, *self._of, clocks=0, ordered=False)
+        self.keys, self.aggregates = self.sliding.keys, self.sliding.aggregates
+
+    def make_room(self, count: int) -> None:
+        pass
+
+    def _points(
+        self,
+        keys: list[pa.Array],
+        values: list[pa.Array],
+        come: tuple[Ints, Ints],
+        leave: tuple[Ints, Ints],
+        faults: Faults,
+    ) -> tuple[Ints, Ints, list[pa.Array]]:
+        _, begin = come
+        _, arrival = np.unique(begin, return_inverse=True)
+        own = self.sliding.enter(keys, values, len(begin), arrival, (), ())
+        found = self.sliding.results(faults)
+        who = np.arange(len(begin)) if own is None else own[0]
+        number, at = begin[who], self.keys.numbers([taken(key, who) for key in keys], len(who))
+        groups, of = np.unique(at, return_inverse=True)
+        order = np.lexsort((np.argsort(self._by_key(groups))[of], number))
+        return number[order], at[order], [taken(one, order) for one in found]
+
+    def keep(self, stays: Ints, shown: npt.NDArray[np.bool_]) -> None:
+        pass
+
+    def states(self) -> dict[str, pa.Table]:
+        _, keys, values, _, sums = self.sliding.held()
+        columns = {f"c{n}": column for n, column in enumerate((*keys, *values))}
+        return {"states": pa.table(columns | {SUMS: sums})}
+
+    def restore(self, told: pa.Table, states: pa.Table | None) -> None:
+        if states is not None:
+            *columns, sums = [column.combine_chunks() for column in states.columns]
+            count = len(self.node.group_by)
+            held = HeldMembers(states.num_rows, columns[:count], columns[count:], [], sums)
+            self.sliding.fill(held)
+            self.keys, self.aggregates = self.sliding.keys, self.sliding.aggregates
+        super().restore(told, None)
+
+
+def groups_of(node: ChangeLog) -> _Groups:
+    """Makes the groups of a query; of a source whose window never ends, those that keep no members."""
+    groups = _Groups(node)
+    if isinstance(node.tree, int) and not has_end(node.sources[0].window):
+        return _LastingGroups(node) if groups.aggregates.can_fold else groups
+    return groups
 
 
 def _tuples(rows: Ints) -> Ints:

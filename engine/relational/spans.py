@@ -16,12 +16,22 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.joins import JoinKind, JoinSide, TreeJoin
 from seustream.compiler.logical.windows import LandmarkWindow
-from seustream.engine.relational.combinations import NEVER, NOTHING, Bools, Ints, TreeSources
+from seustream.engine.relational.combinations import (
+    NEVER,
+    NOTHING,
+    Bools,
+    Combinations,
+    Frontier,
+    Ints,
+    TreeSources,
+)
 from seustream.engine.relational.compared import Comparisons
 from seustream.engine.relational.matching import JoinStep
+from seustream.engine.relational.pool import Pool
 
 _PAIRS_AT_ONCE = 1 << 20
 _PAIR, _LEFT, _RIGHT = range(3)
+_SOME = 256
 
 
 @dataclass(slots=True)
@@ -69,16 +79,34 @@ class TupleSpans:
 
     def __init__(self, source: int, frame: TreeSources) -> None:
         self.source, self.frame = source, frame
-        self.rows = np.empty((0, len(frame.sources)), np.int64)
-        self.old = 0
+        self.pool = Pool(frame, (source,), waits=False)
+        self.fresh = self.over = np.empty(0, np.int64)
+        """The places of the tuples that come in a step, and of those that leave."""
+        self.when = self.fresh, self.fresh
+        """The times of departures, and the places of the arrivals that push tuples out, or -1."""
+        self._first = 0
 
     def nodes(self) -> Iterator[TupleSpans | JoinSpans]:
         yield self
 
     @property
+    def rows(self) -> Ints:
+        """The tuples by place, also those that have left."""
+        return self.pool.view.rows
+
+    @property
     def present(self) -> Ints:
-        """The tuples that are in the window, between two steps."""
+        """The tuples that are in the window, between two steps of a join."""
         return self.rows
+
+    @property
+    def first(self) -> int | None:
+        """The sequence number of the first tuple that is in the window."""
+        here = self.pool.here
+        while self._first < len(here) and not here[self._first]:
+            some = here[self._first : self._first + _SOME]
+            self._first += int(some.argmax()) if some.any() else len(some)
+        return int(self.rows[self._first, self.source]) if self._first < len(here) else None
 
     def arrive(self, new: Ints) -> None:
         """Takes new tuples, by their sequence numbers."""
@@ -87,35 +115,44 @@ class TupleSpans:
             new = new[store.timestamp[store.index(new)] >= of.window.since]
         rows = np.full((len(new), len(self.frame.sources)), NOTHING)
         rows[:, self.source] = new
-        self.old = len(self.rows)
-        self.rows = np.concatenate((self.rows, rows))
+        nothing = np.zeros(len(new), np.int64)
+        found = Combinations(rows, nothing, nothing, np.zeros(len(new), np.bool_))
+        self.fresh = self.pool.add(found)
 
-    def departures(self, until: int) -> tuple[Ints, Ints]:
-        """Returns the departures of tuples up to a time: the time (`NEVER` for those that stay),
-        and the place of the arrival that pushes them out, or -1."""
-        lives = self.frame.lives(self.rows)
+    def depart(self, until: int) -> tuple[Ints, Ints]:
+        """Finds the tuples that leave up to a time; returns `when`."""
+        self.over = self.pool.ended(Frontier(self.frame.stores.position, until))
+        lives = self.pool.lives(self.over)
         pushed = (lives.gone < NEVER) & (lives.gone_time <= lives.last)
-        out = ~pushed & (lives.last < until)
-        time = np.where(pushed, lives.gone_time, np.where(out, lives.last + out, NEVER))
-        return time, np.where(pushed, lives.gone, -1)
+        time = np.where(pushed, lives.gone_time, np.minimum(lives.last, NEVER - 1) + 1)
+        self.when = time, np.where(pushed, lives.gone, -1)
+        return self.when
 
-    def step(self, moments: Moments, until: int) -> Spans:
+    def changes(self, moments: Moments) -> tuple[Ints, Ints]:
+        """Returns the numbers of the moments at which tuples come, and at which they leave."""
         store = self.frame.store(self.source)
-        at = store.index(self.rows[self.old :, self.source])
-        begin = np.zeros(len(self.rows), np.int64)
-        begin[self.old :] = moments.numbers(store.timestamp[at], store.position[0][at])
-        time, place = self.departures(until)
-        leaves = time < NEVER
-        end = np.full(len(self.rows), NEVER)
-        end[leaves] = moments.numbers(time[leaves], place[leaves])
+        at = store.index(self.rows[self.fresh, self.source])
+        come = moments.numbers(store.timestamp[at], store.position[0][at])
+        return come, moments.numbers(*self.when)
+
+    def step(self, moments: Moments) -> Spans:
+        count = len(self.pool)
+        begin, end = np.zeros(count, np.int64), np.full(count, NEVER)
+        begin[self.fresh], end[self.over] = self.changes(moments)
         self.spans = Spans(self.rows, begin, end)
         return self.spans
 
     def settle(self) -> Ints:
         """Forgets the tuples that have left; returns the new places of those that stay."""
         stays = self.spans.stays
-        self.rows = self.rows[stays]
+        self.pool.leave(self.over)
+        self.compact()
         return np.cumsum(stays) - 1
+
+    def compact(self) -> Ints:
+        """Gives those that are left new places, from 0 up; returns their old places."""
+        self._first = 0
+        return self.pool.compact()
 
 
 class JoinSpans(JoinStep):
@@ -140,8 +177,8 @@ class JoinSpans(JoinStep):
         """The combinations that others see, between two steps."""
         return self.rows[self._seen()]
 
-    def step(self, moments: Moments, until: int) -> Spans:  # type: ignore[override]
-        left, right = (side.step(moments, until) for side in self.parts)
+    def step(self, moments: Moments) -> Spans:  # type: ignore[override]
+        left, right = (side.step(moments) for side in self.parts)
         kind, of = self.join.kind, self.of
         fresh = self._fresh(left, right)
         pairs = np.concatenate((of[of[:, 0] == _PAIR, 1:], fresh))
