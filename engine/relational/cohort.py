@@ -31,7 +31,7 @@ from seustream.engine.relational.closed import (
     sessions_passed,
 )
 from seustream.engine.relational.growth import changes_of
-from seustream.engine.relational.held import HeldRows, OpenSessions
+from seustream.engine.relational.held import HeldRows, KeyedRows, OpenSessions
 from seustream.engine.relational.measures import Measures
 from seustream.engine.stream.answers import as_rows, result_schema
 from seustream.engine.stream.evaluate import evaluate, holds
@@ -161,13 +161,18 @@ class PeriodCohort:
             return
         node, keys = self.members[0].node, len(self.members[0].computed.keys)
         if self.held is None:
+            types = rows.schema.types[_KEYS : _KEYS + keys]
             self.held = HeldRows(rows.schema, self.several)
+            if node.changes:
+                self.held = KeyedRows(rows.schema, types)
             if isinstance(node.every, logical.Sessions):
-                types = rows.schema.types[_KEYS : _KEYS + keys]
                 self.sessions = OpenSessions(node.every.gap, types, self.several)
-        self.held.add(rows, whose)
+        columns = [column.combine_chunks() for column in rows.columns[_KEYS : _KEYS + keys]]
+        if isinstance(self.held, KeyedRows):
+            self.held.add_to(self.held.numbers(columns, rows.num_rows), rows)
+        else:
+            self.held.add(rows, whose)
         if self.sessions is not None:
-            columns = [column.combine_chunks() for column in rows.columns[_KEYS : _KEYS + keys]]
             self.sessions.add(columns, timestamps(rows), whose)
 
     def drop(self, places: Ints) -> None:
@@ -291,13 +296,15 @@ class _Forward:
     # --- results --------------------------------------------------------------
 
     def _grow(self, lone: PeriodState) -> None:
-        """Gives the changes since the last time."""
+        """Gives the changes since the last time, of the groups that have new rows."""
         held = self.cohort.held
-        if held is not None and len(held) > held.left and self.now > lone.told:
-            kept = held.table(held.places(None))
-            values = [column.combine_chunks() for column in kept.columns[_KEYS:]]
-            group, span = self.measures.groups(values, kept.num_rows), (lone.told, self.now)
-            lone.results = changes_of(self.node, self.measures, kept, group, span, lone.faults)
+        if isinstance(held, KeyedRows) and self.now > lone.told:
+            begin, end = np.searchsorted(held.times, (lone.told, self.now), side="right")
+            places = held.of(np.unique(held.groups(np.arange(begin, end))))
+            if len(places):
+                kept, group = held.table(places), held.groups(places)
+                span = lone.told, self.now
+                lone.results = changes_of(self.node, self.measures, kept, group, span, lone.faults)
         lone.told = max(lone.told, self.now)
 
     def _due(self) -> bool:
