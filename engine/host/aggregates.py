@@ -142,7 +142,7 @@ class Aggregates:
         return not self._states
 
     def fold(self) -> int:
-        """Where no member leaves, forgets those that no group needs; returns how many are left."""
+        """Forgets members that no group needs where none leaves; returns how many are left."""
         return self.kernel.fold()
 
     def states(self, groups: Ints) -> pa.Array:

@@ -34,7 +34,7 @@ from seustream.engine.host.stores import Stores
 from seustream.engine.relational.closed import ranks
 from seustream.engine.relational.combinations import NEVER, NOTHING, Ints, TreeSources
 from seustream.engine.relational.inputs import SLICE_ROWS, Inputs
-from seustream.engine.relational.spans import JoinSpans, Moments, TupleSpans, spans_of
+from seustream.engine.relational.spans import Changed, JoinSpans, Moments, TupleSpans, spans_of
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
@@ -119,72 +119,40 @@ class ChangeOperator:
         if not len(moments.keys):
             return None
         with Blaming(self.query, self.own_faults):
-            if isinstance(self.root, TupleSpans):
-                found = self._changes_of(self.root, moments)
-            else:
-                found = self._changes(self.root, moments)
+            found = self._changes(moments)
         self._trim(leaves_of)
         return found
 
-    def _changes_of(self, root: TupleSpans, moments: Moments) -> pa.Table:
-        """Returns the changes of a query over one source: only what comes and leaves is looked at."""
-        fresh, over = root.fresh, root.over
-        begin, end = root.changes(moments)
-        rows = root.rows[fresh]
-        shown = self._where(rows)
-        self.shown.append(shown)
-        leaves_now = self.shown.view[over]
-        came = fresh[shown], rows[shown], begin[shown]
-        left = over[leaves_now], root.rows[over[leaves_now]], end[leaves_now]
-        if self.groups is not None:
-            self.groups.make_room(len(fresh))
-        found = self._answer(self._differences(came, left), moments)
-        root.pool.leave(over)
-        if self.groups is not None and self.groups.stay:  # they need no rows
-            here = fresh[root.pool.here[fresh]]
-            root.pool.leave(here)
-        if root.pool.is_sparse:
+    def _changes(self, moments: Moments) -> pa.Table:
+        root, groups = self.root, self.groups
+        root.step(moments)
+        rows, came, left = root.rows, root.came, root.left
+        self.shown.append(self._where(rows[came.places]))
+        came, left = (of.some(self.shown.view[of.places]) for of in (came, left))
+        if groups is not None:
+            groups.make_room(len(root.came.places))
+        found = self._answer(self._differences(rows, came, left), moments)
+        root.settle()
+        if groups is not None and groups.stay and isinstance(root, TupleSpans):
+            root.forget()  # they need no rows
+        if root.is_sparse:
             stays = root.compact()
             kept, self.shown = self.shown.view[stays], Growing(np.bool_)
             self.shown.append(kept)
-            if self.groups is not None:
-                self.groups.keep(stays, kept)
+            if groups is not None:
+                groups.keep(stays, kept)
         return found
 
-    def _changes(self, root: JoinSpans, moments: Moments) -> pa.Table:
-        spans = root.step(moments)
-        self.shown.append(self._where(spans.rows[len(self.shown) :]))
-        shown = self.shown.view
-        came = np.flatnonzero(shown & (spans.begin > 0))
-        left = np.flatnonzero(shown & (spans.end < NEVER))
-        if self.groups is not None:
-            self.groups.make_room(len(shown) - len(self.groups.members))
-        found = self._answer(
-            self._differences(
-                (came, spans.rows[came], spans.begin[came]),
-                (left, spans.rows[left], spans.end[left]),
-            ),
-            moments,
-        )
-        stays = np.flatnonzero(spans.stays)
-        kept, self.shown = shown[stays], Growing(np.bool_)
-        self.shown.append(kept)
-        if self.groups is not None:
-            self.groups.keep(stays, kept)
-        root.settle()
-        return found
-
-    def _differences(
-        self, came: tuple[Ints, Ints, Ints], left: tuple[Ints, Ints, Ints]
-    ) -> list[Change]:
-        """Returns the changes by what comes and leaves: the places, the tuples, and the moments."""
+    def _differences(self, rows: Ints, came: Changed, left: Changed) -> list[Change]:
+        """Returns the changes by what comes and leaves; `rows` has the tuples by place."""
         if self.groups is None:
-            return list(self._rows(came[1:], left[1:]))
-        order = np.lexsort((*_tuples(came[1]), came[2]))
-        places, rows, begin = (part[order] for part in came)
-        columns = self._columns(rows), self.frame.oldest(rows)
-        changed = self.groups.changes(columns, (places, begin), (left[0], left[2]), self.own_faults)
-        return list(changed)
+            some = (rows[came.places], came.numbers), (rows[left.places], left.numbers)
+            return list(self._rows(*some))
+        order = np.lexsort((*_tuples(rows[came.places]), came.numbers))
+        new = Changed(came.places[order], came.numbers[order])
+        fresh = rows[new.places]
+        columns = self._columns(fresh), self.frame.oldest(fresh)
+        return list(self.groups.changes(columns, new, left, self.own_faults))
 
     def _where(self, rows: Ints) -> npt.NDArray[np.bool_]:
         found = np.zeros(len(rows), np.bool_)
@@ -300,8 +268,8 @@ class ChangeOperator:
     def _order(self, groups: _Groups) -> pa.Table:
         """Returns the members of groups in the order in which they came, each by the places of its
         tuples among those that are kept."""
-        shown = self.shown.view
-        rows = self.root.present[shown][np.argsort(groups.members.view[shown])]
+        places = np.flatnonzero(self.shown.view & self.root.here)
+        rows = self.root.rows[places[np.argsort(groups.members.view[places])]]
         columns = {}
         for source in range(rows.shape[1]):
             there = rows[:, source] != NOTHING
@@ -313,8 +281,8 @@ class ChangeOperator:
         """Renumbers the members of groups. The sequence numbers of restored tuples are the places
         that they had."""
         came = np.column_stack([np.asarray(column) for column in order.columns])
-        shown = np.flatnonzero(self.shown.view)
-        rows = self.root.present[shown]
+        shown = np.flatnonzero(self.shown.view & self.root.here)
+        rows = self.root.rows[shown]
         mine, known = np.lexsort((*_tuples(rows),)), np.lexsort((*_tuples(came),))
         if np.array_equal(rows[mine], came[known]):
             groups.renew(shown[mine[np.argsort(known)]])
@@ -324,7 +292,7 @@ class _Groups:
     """The present members of groups, and the row that each group gave last."""
 
     stay = False
-    """Whether no member leaves, so that none is needed."""
+    """Set if no member leaves, so that none is needed."""
 
     def __init__(self, node: ChangeLog) -> None:
         self.node = node
@@ -354,8 +322,8 @@ class _Groups:
     def changes(
         self,
         rows: tuple[Rows, Ints],
-        come: tuple[Ints, Ints],
-        leave: tuple[Ints, Ints],
+        come: Changed,
+        leave: Changed,
         faults: Faults,
     ) -> Iterator[Change]:
         """Yields the changes of groups whose members come, in this order with these rows and their
@@ -393,8 +361,8 @@ class _Groups:
         self,
         keys: list[pa.Array],
         values: list[pa.Array],
-        come: tuple[Ints, Ints],
-        leave: tuple[Ints, Ints],
+        come: Changed,
+        leave: Changed,
         faults: Faults,
     ) -> tuple[Ints, Ints, list[pa.Array]]:
         """Returns, at each moment for each group that changes then, the moment, the group, and its
@@ -493,8 +461,8 @@ class _LastingGroups(_Groups):
         self,
         keys: list[pa.Array],
         values: list[pa.Array],
-        come: tuple[Ints, Ints],
-        leave: tuple[Ints, Ints],
+        come: Changed,
+        leave: Changed,
         faults: Faults,
     ) -> tuple[Ints, Ints, list[pa.Array]]:
         _, begin = come

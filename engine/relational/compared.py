@@ -17,7 +17,7 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.joins import TreeJoin, visible
 from seustream.engine.host.links import JoinLink, ways_of
 from seustream.engine.kernels import native
-from seustream.engine.relational.combinations import Combinations, Ints, TreeSources
+from seustream.engine.relational.combinations import Ints, TreeSources
 from seustream.engine.stream.evaluate import evaluate
 from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.numbers import (
@@ -116,10 +116,10 @@ class Comparisons:
 
     # --- keys -----------------------------------------------------------------
 
-    def follow(self, sides: tuple[Combinations, Combinations]) -> None:
+    def follow(self, sides: tuple[Ints, Ints]) -> None:
         """Takes the keys of combinations that are new at the end of a side."""
-        for side, (keys, of) in enumerate(zip(self.keys, sides, strict=True)):
-            new = of.rows[len(keys) :]
+        for side, (keys, rows) in enumerate(zip(self.keys, sides, strict=True)):
+            new = rows[len(keys) :]
             if self._by and len(new):
                 doubts = Faults()
                 keys.append(self._keys_of(side, new, doubts), bool(doubts.total))

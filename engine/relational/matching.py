@@ -112,7 +112,7 @@ class JoinStep:
         mine, theirs = self.pools
         fresh, others = mine.add(new_left), theirs.add(new_right)
         left, right = mine.view, theirs.view
-        self.compared.follow((left, right))
+        self.compared.follow((left.rows, right.rows))
         pairs = itertools.chain(
             self._matches(left, right, fresh, self._partners(1, fresh)),
             self._matches(left, right, self._partners(0, others, len(mine) - len(fresh)), others),

@@ -2,13 +2,14 @@
 
 Arrivals and departures of a step are numbered from 1 in their order. A combination that existed
 before begins at 0, and one that stays ends at `NEVER`. A join has a pair for as long as both its
-parts exist, and a part without a match for as long as it has none.
+parts exist, and a part without a match for as long as it has none. A step looks only at what
+comes and leaves, and at the matches of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.joins import JoinKind, JoinSide, TreeJoin
 from seustream.compiler.logical.windows import LandmarkWindow
+from seustream.engine.kernels import native
 from seustream.engine.relational.combinations import (
     NEVER,
     NOTHING,
@@ -28,26 +30,41 @@ from seustream.engine.relational.combinations import (
 from seustream.engine.relational.compared import Comparisons
 from seustream.engine.relational.matching import JoinStep
 from seustream.engine.relational.pool import Pool
+from seustream.engine.stream.growing import Growing
 
 _PAIRS_AT_ONCE = 1 << 20
-_PAIR, _LEFT, _RIGHT = range(3)
 _SOME = 256
 
 
-@dataclass(slots=True)
-class Spans:
-    """Combinations, those that existed before first, with the beginning and end of each."""
+class Changed(NamedTuple):
+    """Places at which something comes or leaves in a step, in order, with the numbers of the moments."""
 
-    rows: Ints
-    begin: Ints
-    end: Ints
+    places: Ints
+    numbers: Ints
 
-    def __len__(self) -> int:
-        return len(self.begin)
+    @staticmethod
+    def none() -> Changed:
+        return Changed(np.empty(0, np.int64), np.empty(0, np.int64))
 
-    @property
-    def stays(self) -> Bools:
-        return np.asarray(self.end == NEVER)
+    @staticmethod
+    def together(parts: Sequence[Changed]) -> Changed:
+        places, numbers = (
+            np.concatenate([np.empty(0, np.int64), *(part[n] for part in parts)]) for n in (0, 1)
+        )
+        order = np.argsort(places, kind="stable")
+        return Changed(places[order], numbers[order])
+
+    def some(self, which: Bools) -> Changed:
+        return Changed(self.places[which], self.numbers[which])
+
+    def at(self, places: Ints, otherwise: int) -> Ints:
+        """Returns the numbers at places, and another number where nothing changes."""
+        found = np.full(len(places), otherwise)
+        if len(self.places):
+            near = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
+            there = self.places[near] == places
+            found[there] = self.numbers[near[there]]
+        return found
 
 
 class Moments:
@@ -80,10 +97,7 @@ class TupleSpans:
     def __init__(self, source: int, frame: TreeSources) -> None:
         self.source, self.frame = source, frame
         self.pool = Pool(frame, (source,), waits=False)
-        self.fresh = self.over = np.empty(0, np.int64)
-        """The places of the tuples that come in a step, and of those that leave."""
-        self.when = self.fresh, self.fresh
-        """The times of departures, and the places of the arrivals that push tuples out, or -1."""
+        self.came = self.left = Changed.none()
         self._first = 0
 
     def nodes(self) -> Iterator[TupleSpans | JoinSpans]:
@@ -95,9 +109,12 @@ class TupleSpans:
         return self.pool.view.rows
 
     @property
-    def present(self) -> Ints:
-        """The tuples that are in the window, between two steps of a join."""
-        return self.rows
+    def here(self) -> Bools:
+        return self.pool.here
+
+    @property
+    def is_sparse(self) -> bool:
+        return self.pool.is_sparse
 
     @property
     def first(self) -> int | None:
@@ -117,55 +134,96 @@ class TupleSpans:
         rows[:, self.source] = new
         nothing = np.zeros(len(new), np.int64)
         found = Combinations(rows, nothing, nothing, np.zeros(len(new), np.bool_))
-        self.fresh = self.pool.add(found)
+        self.came = Changed(self.pool.add(found), nothing)
 
     def depart(self, until: int) -> tuple[Ints, Ints]:
-        """Finds the tuples that leave up to a time; returns `when`."""
-        self.over = self.pool.ended(Frontier(self.frame.stores.position, until))
-        lives = self.pool.lives(self.over)
+        """Finds the tuples that leave up to a time. Returns the times, and the places of the arrivals that
+        push them out, or -1."""
+        over = np.sort(self.pool.ended(Frontier(self.frame.stores.position, until)))
+        self.left = Changed(over, over)
+        lives = self.pool.lives(over)
         pushed = (lives.gone < NEVER) & (lives.gone_time <= lives.last)
         time = np.where(pushed, lives.gone_time, np.minimum(lives.last, NEVER - 1) + 1)
-        self.when = time, np.where(pushed, lives.gone, -1)
-        return self.when
+        self._when = time, np.where(pushed, lives.gone, -1)
+        return self._when
 
-    def changes(self, moments: Moments) -> tuple[Ints, Ints]:
-        """Returns the numbers of the moments at which tuples come, and at which they leave."""
-        store = self.frame.store(self.source)
-        at = store.index(self.rows[self.fresh, self.source])
-        come = moments.numbers(store.timestamp[at], store.position[0][at])
-        return come, moments.numbers(*self.when)
+    def step(self, moments: Moments) -> None:
+        places, store = self.came.places, self.frame.store(self.source)
+        at = store.index(self.rows[places, self.source])
+        self.came = Changed(places, moments.numbers(store.timestamp[at], store.position[0][at]))
+        self.left = Changed(self.left.places, moments.numbers(*self._when))
 
-    def step(self, moments: Moments) -> Spans:
-        count = len(self.pool)
-        begin, end = np.zeros(count, np.int64), np.full(count, NEVER)
-        begin[self.fresh], end[self.over] = self.changes(moments)
-        self.spans = Spans(self.rows, begin, end)
-        return self.spans
+    def settle(self) -> None:
+        self.pool.leave(self.left.places)
 
-    def settle(self) -> Ints:
-        """Forgets the tuples that have left; returns the new places of those that stay."""
-        stays = self.spans.stays
-        self.pool.leave(self.over)
-        self.compact()
-        return np.cumsum(stays) - 1
+    def forget(self) -> None:
+        """Forgets the tuples that came, as if they had left."""
+        places = self.came.places
+        self.pool.leave(places[self.here[places]])
 
     def compact(self) -> Ints:
-        """Gives those that are left new places, from 0 up; returns their old places."""
         self._first = 0
         return self.pool.compact()
 
 
+class _Pairs:
+    """The pairs of a join, by number: the places of their parts, and where the join shows them."""
+
+    def __init__(self) -> None:
+        self.parts = Growing(), Growing()
+        self.shown, self.here = Growing(), Growing(np.bool_)
+        self.gone = 0
+        self._index = native.Chains(), native.Chains()
+        self._indexed = [0, 0]
+
+    def __len__(self) -> int:
+        return len(self.here)
+
+    def add(self, left: Ints, right: Ints, shown: Ints) -> None:
+        for column, values in zip(
+            (*self.parts, self.shown, self.here),
+            (left, right, shown, np.ones(len(left), np.bool_)),
+            strict=True,
+        ):
+            column.append(values)
+
+    def of(self, side: int, places: Ints) -> Ints:
+        """Returns the pairs that are here and have one of some distinct parts on a side."""
+        index, column, end = self._index[side], self.parts[side], len(self)
+        if self._indexed[side] < end:
+            index.append(column.view[self._indexed[side] :], None)
+            self._indexed[side] = end
+        who, found = np.empty(end, np.int64), np.empty(end, np.int64)
+        low, high = np.zeros(len(places), np.int64), np.full(len(places), end)
+        _, filled = index.probe(places, None, 0, low, high, 0, (), who, found)
+        found = found[:filled]
+        return found[self.here.view[found]]
+
+    def leave(self, some: Ints) -> None:
+        self.here.view[some] = False
+        self.gone += len(some)
+
+
 class JoinSpans(JoinStep):
-    """A join of two parts. `of` records how each combination was made: its kind, and the places of
-    its parts."""
+    """A join of two parts, by the places of what it shows: pairs, and parts without a match; of a semi
+    join, parts with one."""
 
     def __init__(self, join: TreeJoin, frame: TreeSources, faults: Faults) -> None:
         self.join, self.frame, self.faults = join, frame, faults
         self.parts = (spans_of(join.left, frame, faults), spans_of(join.right, frame, faults))
         self.conjuncts = x.conjuncts(join.condition)
         self.compared = Comparisons(join, frame)
-        self.rows = np.empty((0, len(frame.sources)), np.int64)
-        self.of = np.empty((0, 3), np.int64)
+        kind = join.kind
+        self.lone = kind.keeps_left or kind is JoinKind.SEMI, kind.keeps_right
+        """By side, whether its parts are shown alone."""
+        self.pairs = _Pairs()
+        self.alone = Growing(), Growing()
+        """By side and place of a part, where it is shown alone; -1 if it is not."""
+        self.came = self.left = Changed.none()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._rows, self._here, self._gone = Growing(), Growing(np.bool_), 0
 
     def nodes(self) -> Iterator[TupleSpans | JoinSpans]:  # type: ignore[override]
         for side in self.parts:
@@ -173,100 +231,186 @@ class JoinSpans(JoinStep):
         yield self
 
     @property
-    def present(self) -> Ints:
-        """The combinations that others see, between two steps."""
-        return self.rows[self._seen()]
+    def rows(self) -> Ints:
+        """The combinations by place, also those that have left."""
+        return self._rows.view.reshape(-1, len(self.frame.sources))
 
-    def step(self, moments: Moments) -> Spans:  # type: ignore[override]
-        left, right = (side.step(moments) for side in self.parts)
-        kind, of = self.join.kind, self.of
-        fresh = self._fresh(left, right)
-        pairs = np.concatenate((of[of[:, 0] == _PAIR, 1:], fresh))
-        begin = np.maximum(left.begin[pairs[:, 0]], right.begin[pairs[:, 1]])
-        end = np.minimum(left.end[pairs[:, 0]], right.end[pairs[:, 1]])
-        old = len(pairs) - len(fresh)
-        ends = np.full(len(of), NEVER)
-        ends[of[:, 0] == _PAIR] = end[:old]
-        rows = np.where(
-            left.rows[fresh[:, 0]] != NOTHING, left.rows[fresh[:, 0]], right.rows[fresh[:, 1]]
+    @property
+    def here(self) -> Bools:
+        found: Bools = self._here.view
+        return found
+
+    @property
+    def is_sparse(self) -> bool:
+        return self._gone > _SOME and 2 * self._gone > len(self._here)
+
+    # --- a step ---------------------------------------------------------------
+
+    def step(self, moments: Moments) -> None:  # type: ignore[override]
+        for part, alone in zip(self.parts, self.alone, strict=True):
+            part.step(moments)
+            alone.append(np.full(len(part.came.places), -1))
+        left, right = self.parts
+        self.compared.follow((left.rows, right.rows))
+        old = np.unique(
+            np.concatenate(
+                [self.pairs.of(n, np.unique(p.left.places)) for n, p in enumerate(self.parts)]
+            )
         )
-        found = [(self.rows, of, np.zeros(len(of), np.int64), ends)]
-        made = np.column_stack((np.full(len(fresh), _PAIR), fresh))
-        found.append((rows, made, begin[old:], end[old:]))
-        for keeps, side, spans, column in (
-            (kind.keeps_left or kind is JoinKind.SEMI, _LEFT, left, 0),
-            (kind.keeps_right, _RIGHT, right, 1),
-        ):
-            if not keeps:
-                continue
-            matched = kind is JoinKind.SEMI
-            entry, since, till = _apart(spans, pairs[:, column], begin, end, matched)
-            goes_on = since == 0
-            mine = of[:, 0] == side
-            until_of = np.full(len(spans), NEVER)
-            until_of[entry[goes_on]] = till[goes_on]
-            ends[mine] = until_of[of[mine, 1]]
-            entry, since, till = entry[~goes_on], since[~goes_on], till[~goes_on]
-            made = np.column_stack((np.full(len(entry), side), entry, np.full(len(entry), -1)))
-            found.append((spans.rows[entry], made, since, till))
-        self.rows = np.concatenate([part[0] for part in found])
-        self.of = np.concatenate([part[1] for part in found])
-        begins, ends = (np.concatenate([part[n] for part in found]) for n in (2, 3))
-        self.all = Spans(self.rows, begins, ends)
-        seen = self._seen()
-        return Spans(self.rows[seen], begins[seen], ends[seen])
+        mine, theirs = self._fresh()
+        first = len(self.pairs)
+        begin, end = self._meet(mine, theirs)
+        came, over = list[Changed](), list[Changed]()
+        shown = np.full(len(mine), -1)
+        if self.join.kind.pairs:
+            both = np.where(left.rows[mine] != NOTHING, left.rows[mine], right.rows[theirs])
+            shown = self._show(both)
+            came.append(Changed(shown, begin))
+            over.append(Changed(shown, end).some(end < NEVER))
+        self.pairs.add(mine, theirs, shown)
+        _, until = self._meet(*(part.view[old] for part in self.pairs.parts))
+        if self.join.kind.pairs:
+            over.append(Changed(self.pairs.shown.view[old], until))
+        over_now = np.concatenate((old, first + np.flatnonzero(end < NEVER)))
+        for side, lone in enumerate(self.lone):
+            if lone:
+                changed = np.concatenate((old, np.arange(first, len(self.pairs))))
+                one, other = self._by_themselves(side, self.pairs.parts[side].view[changed])
+                came.append(one)
+                over.append(other)
+        self.pairs.leave(over_now)
+        self.came, self.left = Changed.together(came), Changed.together(over)
 
-    def _seen(self) -> Bools:
-        """Returns the combinations that others see: SEMI and ANTI joins show no pairs."""
-        seen: Bools = (self.of[:, 0] != _PAIR) | self.join.kind.pairs
-        return seen
-
-    def settle(self) -> Ints:
-        places = [side.settle() for side in self.parts]
-        stays, seen = self.all.stays, self._seen()
-        self.rows, of = self.rows[stays], self.of[stays].copy()
-        for kind, column, part in ((_PAIR, 1, 0), (_PAIR, 2, 1), (_LEFT, 1, 0), (_RIGHT, 1, 1)):
-            mine = of[:, 0] == kind
-            of[mine, column] = places[part][of[mine, column]]
-        self.of = of
-        return np.cumsum(stays[seen]) - 1
-
-    def _fresh(self, left: Spans, right: Spans) -> Ints:
-        """Returns the pairs that match, exist together, and have a new part."""
-        codes = self.compared.equal(left.rows, right.rows, doubtful=False)
-        ours, keys = codes or (np.zeros(len(left), np.int64), np.zeros(len(right), np.int64))
-        found = []
+    def _fresh(self) -> tuple[Ints, Ints]:
+        """Returns the pairs of places that match, exist together, and have a new part."""
+        left, right = self.parts
+        found = [(np.empty(0, np.int64),) * 2]
+        new = left.came.places, right.came.places
         for some, others in (
-            (np.flatnonzero(left.begin > 0), np.arange(len(right))),
-            (np.flatnonzero(left.begin == 0), np.flatnonzero(right.begin > 0)),
+            (new[0], self._partners_of(1, new[0], len(right.here))),
+            (self._partners_of(0, new[1], len(left.here) - len(new[0])), new[1]),
         ):
-            others = others[np.argsort(keys[others], kind="stable")]
-            low = np.searchsorted(keys[others], ours[some])
-            counts = np.searchsorted(keys[others], ours[some], side="right") - low
-            counts[ours[some] < 0] = 0
+            if not len(some) or not len(others):
+                continue
+            codes = self.compared.known(some, others)
+            if codes is None:
+                codes = self.compared.equal(left.rows[some], right.rows[others])
+            ours, keys = codes or (np.zeros(len(some), np.int64), np.zeros(len(others), np.int64))
+            order = np.argsort(keys, kind="stable")
+            others, keys = others[order], keys[order]
+            low = np.searchsorted(keys, ours)
+            counts = np.searchsorted(keys, ours, side="right") - low
+            counts[ours < 0] = 0
             parts = max(1, -(-int(counts.sum()) // _PAIRS_AT_ONCE))
             for part in np.array_split(np.arange(len(some)), parts):
                 who = np.repeat(part, counts[part])
-                first = np.repeat(np.cumsum(counts[part]) - counts[part], counts[part])
-                mine, theirs = some[who], others[low[who] + np.arange(len(who)) - first]
-                begin = np.maximum(left.begin[mine], right.begin[theirs])
-                meet = begin < np.minimum(left.end[mine], right.end[theirs])
-                mine, theirs = mine[meet], theirs[meet]
+                begins = np.repeat(np.cumsum(counts[part]) - counts[part], counts[part])
+                mine, theirs = some[who], others[low[who] + np.arange(len(who)) - begins]
+                begin, end = self._meet(mine, theirs)
+                mine, theirs = mine[begin < end], theirs[begin < end]
                 holds = self._true(left.rows[mine], right.rows[theirs], self.conjuncts)
-                found.append(np.column_stack((mine[holds], theirs[holds])))
-        return np.concatenate(found)
+                found.append((mine[holds], theirs[holds]))
+        return np.concatenate([one for one, _ in found]), np.concatenate([one for _, one in found])
+
+    def _partners_of(self, side: int, others: Ints, below: int) -> Ints:
+        """Returns the places of a side below a number that may match some parts of the other side."""
+        here = self.parts[side].here
+        found = self.compared.partners(side, others) if len(others) else others
+        if found is None:
+            return np.flatnonzero(here[:below])
+        found = found[: np.searchsorted(found, below)]
+        return found[here[found]]
+
+    def _meet(self, left: Ints, right: Ints) -> tuple[Ints, Ints]:
+        """Returns when pairs of places begin and end."""
+        (a, b), (c, d) = (
+            (part.came.at(places, 0), part.left.at(places, NEVER))
+            for part, places in zip(self.parts, (left, right), strict=True)
+        )
+        return np.maximum(a, c), np.minimum(b, d)
+
+    def _by_themselves(self, side: int, paired: Ints) -> tuple[Changed, Changed]:
+        """Shows parts of a side that are alone from some moment on; returns these, and those that are shown
+        no longer. The matches of `paired` have changed."""
+        part, alone = self.parts[side], self.alone[side].view
+        some = np.unique(np.concatenate((part.came.places, part.left.places, paired)))
+        matches = self.pairs.of(side, some)
+        begin, end = self._meet(*(one.view[matches] for one in self.pairs.parts))
+        entry = np.searchsorted(some, self.pairs.parts[side].view[matches])
+        spans = part.came.at(some, 0), part.left.at(some, NEVER)
+        which, since, till = _apart(spans, entry, begin, end, self.join.kind is JoinKind.SEMI)
+        place, goes_on = some[which], since == 0
+        known = Changed(alone[place[goes_on]], till[goes_on])
+        alone[place[goes_on & (till < NEVER)]] = -1
+        place, since, till = place[~goes_on], since[~goes_on], till[~goes_on]
+        shown = self._show(part.rows[place])
+        stays = till == NEVER
+        alone[place[stays]] = shown[stays]
+        over = Changed.together([known, Changed(shown, till)])
+        return Changed(shown, since), over.some(over.numbers < NEVER)
+
+    def _show(self, rows: Ints) -> Ints:
+        """Shows combinations; returns their places."""
+        first = len(self._here)
+        self._rows.append(rows.reshape(-1))
+        self._here.append(np.ones(len(rows), np.bool_))
+        return np.arange(first, first + len(rows))
+
+    # --- memory ---------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Forgets what has left."""
+        self.here[self.left.places] = False
+        self._gone += len(self.left.places)
+        for part in self.parts:
+            part.settle()
+        sparse = [side for side, part in enumerate(self.parts) if part.is_sparse]
+        if self.compared.is_crowded:
+            self._compact_parts((0, 1))
+            self.compared.begin()
+        elif sparse or 2 * self.pairs.gone > len(self.pairs) + _SOME:
+            self._compact_parts(sparse)
+
+    def _compact_parts(self, sides: Sequence[int]) -> None:
+        """Gives the parts of some sides new places, and the pairs new numbers."""
+        old, here = self.pairs, self.pairs.here.view
+        parts = [column.view[here] for column in old.parts]
+        for side in sides:
+            count = len(self.parts[side].here)
+            stays = self.parts[side].compact()
+            self.compared.keep(side, stays)
+            to = np.full(count, -1)
+            to[stays] = np.arange(len(stays))
+            parts[side] = to[parts[side]]
+            kept = self.alone[side].view[stays]
+            self.alone[side].drop(count)
+            self.alone[side].append(kept)
+        self.pairs = _Pairs()
+        self.pairs.add(parts[0], parts[1], old.shown.view[here])
+
+    def compact(self) -> Ints:
+        """Gives the combinations that are here new places, from 0 up; returns their old places."""
+        stays = np.flatnonzero(self.here)
+        rows, to = self.rows[stays], np.full(len(self.here), -1)
+        to[stays] = np.arange(len(stays))
+        self._begin()
+        self._show(rows)
+        for places in (self.pairs.shown.view, *(alone.view for alone in self.alone)):
+            there = places >= 0
+            places[there] = to[places[there]]
+        return stays
 
 
 def _apart(
-    of: Spans, entry: Ints, begin: Ints, end: Ints, matched: bool
+    of: tuple[Ints, Ints], entry: Ints, begin: Ints, end: Ints, matched: bool
 ) -> tuple[Ints, Ints, Ints]:
-    """Returns when combinations have no match, or with `matched` some match: which, from when, to
-    when. `entry`, `begin` and `end` are those of the matches."""
-    every = np.arange(len(of))
+    """Returns when parts, which exist from and until moments, have no match, or with `matched` some match:
+    which, from when, to when. `entry`, `begin` and `end` are those of the matches."""
+    every = np.arange(len(of[0]))
     ends = end < NEVER
     who = np.concatenate((every, entry, entry[ends]))
-    when = np.concatenate((of.begin, begin, end[ends]))
-    delta = np.concatenate((np.zeros(len(of)), np.ones(len(entry)), -np.ones(int(ends.sum()))))
+    when = np.concatenate((of[0], begin, end[ends]))
+    delta = np.concatenate((np.zeros(len(every)), np.ones(len(entry)), -np.ones(int(ends.sum()))))
     order = np.lexsort((when, who))
     who, when, delta = who[order], when[order], delta[order].astype(np.int64)
     total = np.cumsum(delta)
@@ -276,7 +420,7 @@ def _apart(
     who, when, count = who[last], when[last], count[last]
     till = np.append(when[1:], NEVER)[: len(who)]
     till[np.append(who[1:] != who[:-1], True)[: len(who)]] = NEVER
-    till = np.minimum(till, of.end[who])
+    till = np.minimum(till, of[1][who])
     state = (count > 0) if matched else (count == 0)
     some = np.flatnonzero(state & (when < till))
     # Adjoining spans of one combination become one.

@@ -73,8 +73,8 @@ def test_partners_are_all_with_equal_keys(seed: int) -> None:
     pairs = as_pairs(left, right)
     known = chance.randint(0, len(left)), chance.randint(0, len(right))
     assert of.partners(1, np.arange(0)) is None  # nothing is known yet
-    of.follow((r.pick(np.arange(known[0])), s.pick(np.arange(known[1]))))
-    of.follow((r, s))  # goes on from what it knows
+    of.follow((r.rows[: known[0]], s.rows[: known[1]]))
+    of.follow((r.rows, s.rows))  # goes on from what it knows
     with patch.object(compared, "_MANY", 0):
         for side, (mine, theirs) in enumerate(((right, left), (left, right)), 0):
             others = np.array(chance.sample(range(len(theirs)), min(2, len(theirs))))
@@ -99,13 +99,13 @@ def test_keys_with_a_fault_lead_nowhere() -> None:
     """The whole condition decides in which pairs a fault counts."""
     left: list[Cells] = [(a, None) for a in (0, *[1] * 40)]
     of, (r, s) = comparisons("1 / R.a = S.c", left, [(1, None)])
-    of.follow((r, s))
+    of.follow((r.rows, s.rows))
     with patch.object(compared, "_MANY", 0):
         assert of.partners(0, np.array([0])) is None
         assert of.known(np.arange(3), np.array([0])) is None
         stay = np.arange(1, 41)  # without the row that has it
         of.keep(0, stay)
-        of.follow((r.pick(stay), s))
+        of.follow((r.rows[stay], s.rows))
         assert of.partners(0, np.array([0])).tolist() == [*range(40)]  # type: ignore[union-attr]
 
 
@@ -113,7 +113,7 @@ def test_codes_begin_again_once_most_have_no_row() -> None:
     numbers: list[Cells] = [(at, None) for at in range(5000)]
     texts: list[Cells] = [(at, f"{at}") for at in range(5000)]
     of, (r, s) = comparisons("CAST(R.a AS varchar) = S.d", numbers, texts)
-    of.follow((r, s))
+    of.follow((r.rows, s.rows))
     assert not of.is_crowded
     few = np.arange(2)
     of.keep(0, few)
@@ -121,7 +121,7 @@ def test_codes_begin_again_once_most_have_no_row() -> None:
     assert of.is_crowded
     of.begin()
     assert not of.is_crowded
-    of.follow((r.pick(few), s.pick(few)))
+    of.follow((r.rows[few], s.rows[few]))
     assert not of.is_crowded
 
 

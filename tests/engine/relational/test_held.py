@@ -1,4 +1,4 @@
-"""Rows that are held, and their sessions, beside the definition: a session is the rows of a key without a
+"""Rows that are held, by place and by key, and their sessions, beside the definition: a session is the rows of a key without a
 gap, and is over once the time has passed its last row by the gap."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from seustream.engine.relational import held
-from seustream.engine.relational.held import HeldRows, OpenSessions
+from seustream.engine.relational.held import HeldRows, KeyedRows, OpenSessions
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("oldest", pa.int64()), ("c0", pa.string())])
 Row = tuple[int, int, str | None]
@@ -93,3 +93,33 @@ def test_sessions_beside_their_definition(seed: int) -> None:
                 every = np.arange(len(kept))
                 open_.begin(kept.taken(every, ["c0"]), kept.times, kept.whose(every))
     assert given or gap > 3
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_keyed_rows_beside_a_list(seed: int) -> None:
+    chance = random.Random(seed)
+    kept, rows, place_of = KeyedRows(SCHEMA, [pa.string()]), dict[int, str | None](), list[int]()
+    count = 0
+    with patch.object(held, "_FEW", 3):
+        for _ in range(40):
+            keys = [chance.choice(["a", "b", "c", None]) for _ in range(chance.randint(0, 5))]
+            numbers = range(count, count + len(keys))
+            column = pa.array(keys, pa.string())
+            table = pa.table([[*numbers], [*numbers], column], schema=SCHEMA)
+            kept.add_to(kept.numbers([column], len(keys)), table)
+            place_of += numbers
+            rows |= dict(zip(numbers, keys, strict=True))
+            count += len(keys)
+            asked = chance.sample(["a", "b", "c", "new", None], chance.randint(1, 3))
+            found = kept.of(kept.numbers([pa.array(asked, pa.string())], len(asked)))
+            assert [place_of[place] for place in found.tolist()] == [
+                number for number, key in rows.items() if key in asked
+            ]
+            assert kept.first_time == min(rows, default=None)
+            gone = [place for place in kept.places(None).tolist() if chance.random() < 0.2]
+            kept.leave(np.array(gone, np.int64))
+            for place in gone:
+                del rows[place_of[place]]
+            if kept.is_sparse:
+                place_of = [place_of[place] for place in kept.compact().tolist()]
+    assert count > len(rows)
