@@ -18,8 +18,8 @@ from seustream.compiler.logical.joins import TreeJoin, visible
 from seustream.engine.host.links import JoinLink, ways_of
 from seustream.engine.kernels import native
 from seustream.engine.relational.combinations import Ints, TreeSources
+from seustream.engine.relational.keyed import Keyed
 from seustream.engine.stream.evaluate import evaluate
-from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.numbers import (
     Numbers,
     comparable,
@@ -35,68 +35,29 @@ _MANY = 1024
 
 
 class _Keys:
-    """The keys of one side, by place: numbers that are equal where all equalities hold, and flags of
-    those that have a value in each."""
+    """The keys of one side, by place: equal where all equalities hold; none where one lacks a value."""
 
     def __init__(self) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
-        self.values, self.flags = Growing(), Growing(np.uint8)
+        self.of = Keyed()
         self.in_doubt = False
         """Whether some equality has a fault in some combination."""
-        self._index, self._indexed = native.Chains(), 0
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.of)
 
     @property
     def are_known(self) -> bool:
         return bool(len(self)) and not self.in_doubt
 
-    def append(self, keys: Numbers, doubtful: bool) -> None:
-        values, flags = keys
-        self.values.append(values)
-        self.flags.append(np.ones(len(values), np.uint8) if flags is None else flags)
+    def append(self, keys: Numbers, doubtful: bool = False) -> None:
+        self.of.append(keys)
         self.in_doubt |= doubtful
 
     def keep(self, stays: Ints) -> None:
-        values, flags, doubtful = self.values.view, self.flags.view, self.in_doubt
-        self._begin()
+        before, doubtful = self.of, self.in_doubt
+        self.of, self.in_doubt = Keyed(), False
         if not doubtful:  # else all are computed anew, perhaps without the row that has the fault
-            self.append((values[stays], flags[stays]), doubtful=False)
-
-    def latest(self, keys: Numbers, below: Ints) -> Ints:
-        """Returns the last place of each key before a place; -1 if there is none."""
-        found = np.empty(len(below), np.int64)
-        self._filled().latest(*keys, below, found)
-        return found
-
-    def previous(self, begin: int, end: int) -> Ints:
-        """Returns the place before with the same key for each place of a range; -1 if there is none."""
-        found = np.empty(end - begin, np.int64)
-        self._filled().previous(begin, found)
-        return found
-
-    def _filled(self) -> native.Chains:
-        """Returns the index with all places."""
-        if self._indexed < len(self):
-            new = self.values.view[self._indexed :], self.flags.view[self._indexed :]
-            self._index.append(*new)
-            self._indexed = len(self)
-        return self._index
-
-    def distinct(self, places: Ints) -> Ints:
-        """Returns the keys at some places, each once."""
-        return np.unique(self.values.view[places[self.flags.view[places] != 0]])
-
-    def places(self, keys: Ints) -> Ints:
-        """Returns the places of some distinct keys, in order."""
-        end = len(self)
-        who, found = np.empty(end, np.int64), np.empty(end, np.int64)
-        low, high = np.zeros(len(keys), np.int64), np.full(len(keys), end)
-        _, filled = self._filled().probe(keys, None, 0, low, high, 0, (), who, found)
-        return np.sort(found[:filled])
+            self.append((before.values.view[stays], before.flags.view[stays]))
 
 
 class Comparisons:
@@ -156,14 +117,14 @@ class Comparisons:
         mine, theirs = self.keys[side], self.keys[1 - side]
         if not mine.are_known or not theirs.are_known or len(mine) < max(_MANY, 4 * len(others)):
             return None
-        return mine.places(theirs.distinct(others))
+        return mine.of.places(theirs.of.distinct(others))
 
     def known(self, some: Ints, others: Ints) -> tuple[Ints, Ints] | None:
         """Returns numbers as `equal` does, for combinations at these places of the left and the right
         side, if their keys are known and no equality lacks numbers."""
-        left, right = self.keys
-        if not (left.are_known and right.are_known) or not self._are_all:
+        if not all(keys.are_known for keys in self.keys) or not self._are_all:
             return None
+        left, right = (keys.of for keys in self.keys)
         values = np.concatenate((left.values.view[some], right.values.view[others]))
         valid = np.concatenate((left.flags.view[some], right.flags.view[others])) != 0
         codes = np.asarray(pa.array(values).dictionary_encode().indices).astype(np.int64)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from seustream.engine.host.keys import KeyNumbers
 from seustream.engine.host.rows import RowStore
 from seustream.engine.kernels import native
+from seustream.engine.relational.keyed import Keyed
 from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.taken import rows_taken
@@ -102,8 +103,8 @@ class KeyedRows(HeldRows):
 
     def _begin(self) -> None:
         super()._begin()
-        self._keys, self._groups = KeyNumbers(self.types), Growing()
-        self._index, self._indexed, self._first = native.Chains(), 0, 0
+        self._keys, self._groups = KeyNumbers(self.types), Keyed()
+        self._first = 0
 
     def numbers(self, keys: Sequence[pa.Array], count: int) -> Ints:
         """Returns the numbers of keys; they are valid until rows leave."""
@@ -111,26 +112,19 @@ class KeyedRows(HeldRows):
 
     def groups(self, places: Ints) -> Ints:
         """Returns the numbers of the keys of some rows."""
-        found: Ints = self._groups.view[places]
+        found: Ints = self._groups.values.view[places]
         return found
 
     def add_to(self, groups: Ints, rows: pa.Table) -> Ints:
         """Adds rows whose keys have these numbers; returns their places."""
         first = len(self)
         self.add(rows, None)
-        self._groups.append(groups)
+        self._groups.append((groups, None))
         return np.arange(first, first + len(groups))
 
     def of(self, groups: Ints) -> Ints:
         """Returns the places of all rows with some distinct keys, in order."""
-        end = len(self)
-        if self._indexed < end:
-            self._index.append(self._groups.view[self._indexed :], None)
-            self._indexed = end
-        who, found = np.empty(end, np.int64), np.empty(end, np.int64)
-        low, high = np.zeros(len(groups), np.int64), np.full(len(groups), end)
-        _, filled = self._index.probe(groups, None, 0, low, high, 0, (), who, found)
-        places = np.sort(found[:filled])
+        places = self._groups.places(groups)
         return places[self.here[places]] if self.left else places
 
     @property
@@ -147,7 +141,7 @@ class KeyedRows(HeldRows):
         groups = self.groups(np.flatnonzero(self.here))
         keys = self._keys.values(groups)
         stays = super().compact()
-        self._groups.append(self.numbers(keys, len(stays)))
+        self._groups.append((self.numbers(keys, len(stays)), None))
         return stays
 
 

@@ -350,7 +350,7 @@ class AsofStep(JoinStep):
             there = flags != 0
             right, values = right.pick(there), values[there]
         self.pools[1].add(right)
-        self.compared.keys[1].append((values, None), doubtful=False)
+        self.compared.keys[1].append((values, None))
 
     def _own(self, right: Combinations) -> Combinations:
         """Returns the right tuples that meet the conditions on the right alone."""
@@ -383,12 +383,12 @@ class AsofStep(JoinStep):
             return np.full(len(left), NOTHING)
         below = np.searchsorted(tuples.moments, until, side="right")
         below[until == _NO_TIME] = 0
-        found = self.compared.keys[1].latest(self.compared.keys_of(0, left), below)
+        found = self.compared.keys[1].of.latest(self.compared.keys_of(0, left), below)
         return np.where((found >= 0) & tuples.here[found], found, NOTHING)
 
     def _forget(self, coming: Frontier) -> None:
         """Forgets the right tuples that no waiting or coming left combination may look up."""
-        tuples, keys, waiting = self.pools[1], self.compared.keys[1], self.due.lowest
+        tuples, keys, waiting = self.pools[1], self.compared.keys[1].of, self.due.lowest
         if coming == END and waiting is None:
             tuples.leave(np.flatnonzero(tuples.here))
             return
@@ -423,7 +423,7 @@ class AsofStep(JoinStep):
         self.due.add(self._until(waiting.view.rows), np.arange(len(waiting)))
         if self.compared.is_crowded:
             self.compared.begin()
-            self.compared.keys[1].append(self.compared.keys_of(1, tuples.view.rows), doubtful=False)
+            self.compared.keys[1].append(self.compared.keys_of(1, tuples.view.rows))
 
     def restore(self, kept: Sequence[Combinations]) -> None:
         waiting, tuples = kept

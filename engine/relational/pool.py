@@ -96,8 +96,8 @@ class Pool:
     """Combinations by place. Those that have left keep their places until they are the larger part.
 
     `frame` and `sources` tell when they end: by the time, by the rows that follow in their streams, or by
-    partitions; without sources that is not asked for. `waits` if it is to be asked for the first that is not matched, or for those that have
-    come before a place of all streams.
+    partitions; without sources that is not asked for. `waits` if it is to be asked for the first that is
+    not matched, or for those that have come before a place of all streams.
     """
 
     def __init__(self, frame: TreeSources, sources: Iterable[int], waits: bool) -> None:

@@ -17,7 +17,6 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.joins import JoinKind, JoinSide, TreeJoin
 from seustream.compiler.logical.windows import LandmarkWindow
-from seustream.engine.kernels import native
 from seustream.engine.relational.combinations import (
     NEVER,
     NOTHING,
@@ -28,6 +27,7 @@ from seustream.engine.relational.combinations import (
     TreeSources,
 )
 from seustream.engine.relational.compared import Comparisons
+from seustream.engine.relational.keyed import Keyed
 from seustream.engine.relational.matching import JoinStep
 from seustream.engine.relational.pool import Pool
 from seustream.engine.stream.growing import Growing
@@ -170,33 +170,27 @@ class _Pairs:
     """The pairs of a join, by number: the places of their parts, and where the join shows them."""
 
     def __init__(self) -> None:
-        self.parts = Growing(), Growing()
+        self._keyed = Keyed(), Keyed()
         self.shown, self.here = Growing(), Growing(np.bool_)
         self.gone = 0
-        self._index = native.Chains(), native.Chains()
-        self._indexed = [0, 0]
 
     def __len__(self) -> int:
         return len(self.here)
 
+    def part(self, side: int, some: Ints) -> Ints:
+        """Returns the places of the parts of some pairs on a side."""
+        found: Ints = self._keyed[side].values.view[some]
+        return found
+
     def add(self, left: Ints, right: Ints, shown: Ints) -> None:
-        for column, values in zip(
-            (*self.parts, self.shown, self.here),
-            (left, right, shown, np.ones(len(left), np.bool_)),
-            strict=True,
-        ):
-            column.append(values)
+        for keyed, places in zip(self._keyed, (left, right), strict=True):
+            keyed.append((places, None))
+        self.shown.append(shown)
+        self.here.append(np.ones(len(left), np.bool_))
 
     def of(self, side: int, places: Ints) -> Ints:
         """Returns the pairs that are here and have one of some distinct parts on a side."""
-        index, column, end = self._index[side], self.parts[side], len(self)
-        if self._indexed[side] < end:
-            index.append(column.view[self._indexed[side] :], None)
-            self._indexed[side] = end
-        who, found = np.empty(end, np.int64), np.empty(end, np.int64)
-        low, high = np.zeros(len(places), np.int64), np.full(len(places), end)
-        _, filled = index.probe(places, None, 0, low, high, 0, (), who, found)
-        found = found[:filled]
+        found = self._keyed[side].places(places)
         return found[self.here.view[found]]
 
     def leave(self, some: Ints) -> None:
@@ -268,14 +262,14 @@ class JoinSpans(JoinStep):
             came.append(Changed(shown, begin))
             over.append(Changed(shown, end).some(end < NEVER))
         self.pairs.add(mine, theirs, shown)
-        _, until = self._meet(*(part.view[old] for part in self.pairs.parts))
+        _, until = self._meet(self.pairs.part(0, old), self.pairs.part(1, old))
         if self.join.kind.pairs:
             over.append(Changed(self.pairs.shown.view[old], until))
         over_now = np.concatenate((old, first + np.flatnonzero(end < NEVER)))
         for side, lone in enumerate(self.lone):
             if lone:
                 changed = np.concatenate((old, np.arange(first, len(self.pairs))))
-                one, other = self._by_themselves(side, self.pairs.parts[side].view[changed])
+                one, other = self._by_themselves(side, self.pairs.part(side, changed))
                 came.append(one)
                 over.append(other)
         self.pairs.leave(over_now)
@@ -335,8 +329,8 @@ class JoinSpans(JoinStep):
         part, alone = self.parts[side], self.alone[side].view
         some = np.unique(np.concatenate((part.came.places, part.left.places, paired)))
         matches = self.pairs.of(side, some)
-        begin, end = self._meet(*(one.view[matches] for one in self.pairs.parts))
-        entry = np.searchsorted(some, self.pairs.parts[side].view[matches])
+        begin, end = self._meet(self.pairs.part(0, matches), self.pairs.part(1, matches))
+        entry = np.searchsorted(some, self.pairs.part(side, matches))
         spans = part.came.at(some, 0), part.left.at(some, NEVER)
         which, since, till = _apart(spans, entry, begin, end, self.join.kind is JoinKind.SEMI)
         place, goes_on = some[which], since == 0
@@ -373,8 +367,8 @@ class JoinSpans(JoinStep):
 
     def _compact_parts(self, sides: Sequence[int]) -> None:
         """Gives the parts of some sides new places, and the pairs new numbers."""
-        old, here = self.pairs, self.pairs.here.view
-        parts = [column.view[here] for column in old.parts]
+        old, here = self.pairs, np.flatnonzero(self.pairs.here.view)
+        parts = [old.part(side, here) for side in (0, 1)]
         for side in sides:
             count = len(self.parts[side].here)
             stays = self.parts[side].compact()
