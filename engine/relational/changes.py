@@ -135,7 +135,7 @@ class ChangeOperator:
         root.settle()
         if groups is not None and groups.stay and isinstance(root, TupleSpans):
             root.forget()  # they need no rows
-        if root.is_sparse:
+        if root.shown.is_sparse:
             stays = root.compact()
             kept, self.shown = self.shown.view[stays], Growing(np.bool_)
             self.shown.append(kept)
@@ -268,7 +268,7 @@ class ChangeOperator:
     def _order(self, groups: _Groups) -> pa.Table:
         """Returns the members of groups in the order in which they came, each by the places of its
         tuples among those that are kept."""
-        places = np.flatnonzero(self.shown.view & self.root.here)
+        places = np.flatnonzero(self.shown.view & self.root.shown.here)
         rows = self.root.rows[places[np.argsort(groups.members.view[places])]]
         columns = {}
         for source in range(rows.shape[1]):
@@ -281,7 +281,7 @@ class ChangeOperator:
         """Renumbers the members of groups. The sequence numbers of restored tuples are the places
         that they had."""
         came = np.column_stack([np.asarray(column) for column in order.columns])
-        shown = np.flatnonzero(self.shown.view & self.root.here)
+        shown = np.flatnonzero(self.shown.view & self.root.shown.here)
         rows = self.root.rows[shown]
         mine, known = np.lexsort((*_tuples(rows),)), np.lexsort((*_tuples(came),))
         if np.array_equal(rows[mine], came[known]):

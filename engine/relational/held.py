@@ -12,6 +12,7 @@ from seustream.engine.host.keys import KeyNumbers
 from seustream.engine.host.rows import RowStore
 from seustream.engine.kernels import native
 from seustream.engine.relational.keyed import Keyed
+from seustream.engine.relational.slots import Slots
 from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.taken import rows_taken
@@ -19,25 +20,17 @@ from seustream.engine.stream.taken import rows_taken
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_FEW = 256
-"""So many that have left stay in place."""
 
-
-class HeldRows:
-    """Rows by place, of `several` queries with the number of the query. Those that have left keep their
-    places until they are the larger part."""
+class HeldRows(Slots):
+    """Rows by place, of `several` queries with the number of the query."""
 
     def __init__(self, schema: pa.Schema, several: bool) -> None:
         self.store, self.several = RowStore(schema, 0), several
         self._begin()
 
     def _begin(self) -> None:
-        self._whose, self._here = Growing(), Growing(np.bool_)
-        self.left = 0
-        """The number of places whose rows have left."""
-
-    def __len__(self) -> int:
-        return len(self.store)
+        super().__init__()
+        self._whose = Growing()
 
     @property
     def times(self) -> Ints:
@@ -47,16 +40,12 @@ class HeldRows:
         """Returns the numbers of the queries of some rows; None with a single query."""
         return self._whose.view[places] if self.several else None
 
-    @property
-    def here(self) -> Bools:
-        found: Bools = self._here.view
-        return found
-
-    def add(self, rows: pa.Table, whose: Ints | None) -> None:
+    def add(self, rows: pa.Table, whose: Ints | None) -> Ints:
+        """Adds rows; returns their places."""
         self.store.append(rows, timestamps(rows), [])
-        self._here.append(np.ones(rows.num_rows, np.bool_))
         if whose is not None:
             self._whose.append(whose)
+        return self.take(rows.num_rows)
 
     def places(self, some: Sequence[int] | None) -> Ints:
         """Returns the places of the rows of some queries, of all if None is given."""
@@ -73,22 +62,13 @@ class HeldRows:
         """Returns some rows."""
         return rows_taken(self.store.table, places)
 
-    def leave(self, places: Ints) -> None:
-        """Marks rows that are here as gone."""
-        self.here[places] = False
-        self.left += len(places)
-
-    @property
-    def is_sparse(self) -> bool:
-        return self.left > _FEW and 2 * self.left > len(self)
-
     def compact(self) -> Ints:
         """Gives those that are here new places, from 0 up; returns their old places."""
         stays = np.flatnonzero(self.here)
         whose = self.whose(stays)
         self.store.keep(stays)
         self._begin()
-        self._here.append(np.ones(len(stays), np.bool_))
+        self.take(len(stays))
         if whose is not None:
             self._whose.append(whose)
         return stays
@@ -104,7 +84,6 @@ class KeyedRows(HeldRows):
     def _begin(self) -> None:
         super()._begin()
         self._keys, self._groups = KeyNumbers(self.types), Keyed()
-        self._first = 0
 
     def numbers(self, keys: Sequence[pa.Array], count: int) -> Ints:
         """Returns the numbers of keys; they are valid until rows leave."""
@@ -117,10 +96,8 @@ class KeyedRows(HeldRows):
 
     def add_to(self, groups: Ints, rows: pa.Table) -> Ints:
         """Adds rows whose keys have these numbers; returns their places."""
-        first = len(self)
-        self.add(rows, None)
         self._groups.append((groups, None))
-        return np.arange(first, first + len(groups))
+        return self.add(rows, None)
 
     def of(self, groups: Ints) -> Ints:
         """Returns the places of all rows with some distinct keys, in order."""
@@ -130,12 +107,7 @@ class KeyedRows(HeldRows):
     @property
     def first_time(self) -> int | None:
         """The time of the first row that is here."""
-        if self.left == len(self):
-            return None
-        while not self.here[self._first]:
-            rest = self.here[self._first : self._first + _FEW]
-            self._first += int(rest.argmax()) if rest.any() else len(rest)
-        return int(self.times[self._first])
+        return None if self.first is None else int(self.times[self.first])
 
     def compact(self) -> Ints:
         groups = self.groups(np.flatnonzero(self.here))

@@ -141,7 +141,7 @@ class JoinStep:
         mine.leave(matched[mine.here[matched]])
         frontier = left_frontier.meet(right_frontier) if kind.pairs else left_frontier
         for waits, pool in zip(self.waits, self.pools, strict=True):
-            if waits and (first := pool.first()) is not None:
+            if waits and (first := pool.pending()) is not None:
                 frontier = frontier.meet(first)
         if any(pool.is_sparse for pool in self.pools):
             self._compact()
@@ -281,16 +281,7 @@ class JoinStep:
 
     def _true(self, left: Ints, right: Ints, conditions: tuple[x.Expression, ...]) -> Ints:
         """Returns the pairs for which some conditions are true."""
-        if not conditions:
-            return np.arange(len(left))
-        rows = np.where(left != NOTHING, left, right)
-        with self.faults.naming(lambda row: self.frame.named(rows[row])):
-            return survivors(
-                conditions,
-                lambda e, which: self.frame.leaves(e, rows[which]),
-                len(rows),
-                self.faults,
-            )
+        return true_of(together_in(left, right), conditions, self.frame, self.faults)
 
 
 class AsofStep(JoinStep):
@@ -337,7 +328,7 @@ class AsofStep(JoinStep):
         waiting.leave(places)
         self._forget(left_frontier)
         frontier = left_frontier
-        if (first := waiting.first()) is not None:
+        if (first := waiting.pending()) is not None:
             frontier = frontier.meet(first)
         if any(pool.is_sparse for pool in self.pools):
             self._compact()
@@ -354,18 +345,7 @@ class AsofStep(JoinStep):
 
     def _own(self, right: Combinations) -> Combinations:
         """Returns the right tuples that meet the conditions on the right alone."""
-        if not self.own or not len(right):
-            return right
-        rows = right.rows
-        with self.faults.naming(lambda row: self.frame.named(rows[row])):
-            return right.pick(
-                survivors(
-                    tuple(self.own),
-                    lambda e, which: self.frame.leaves(e, rows[which]),
-                    len(rows),
-                    self.faults,
-                )
-            )
+        return right.pick(true_of(right.rows, tuple(self.own), self.frame, self.faults))
 
     def _until(self, rows: Ints) -> Ints:
         """Returns the last time of a right tuple that left combinations may look up."""
@@ -438,8 +418,25 @@ def part(side: JoinSide, frame: TreeSources, faults: Faults) -> SourceTuples | J
     return SourceTuples(side, frame) if isinstance(side, int) else JoinStep(side, frame, faults)
 
 
+def together_in(left: Ints, right: Ints) -> Ints:
+    """Returns pairs as combinations of the tuples of both."""
+    return np.where(left != NOTHING, left, right)
+
+
+def true_of(
+    rows: Ints, conditions: tuple[x.Expression, ...], frame: TreeSources, faults: Faults
+) -> Ints:
+    """Returns the combinations for which some conditions are true."""
+    if not conditions:
+        return np.arange(len(rows))
+    with faults.naming(lambda row: frame.named(rows[row])):
+        return survivors(
+            conditions, lambda e, which: frame.leaves(e, rows[which]), len(rows), faults
+        )
+
+
 def _paired(left: Combinations, right: Combinations) -> Combinations:
-    rows = np.where(left.rows != NOTHING, left.rows, right.rows)
+    rows = together_in(left.rows, right.rows)
     both = Combinations(rows, left.time, left.place, left.matched)
     return both.not_before(right.time, right.place)
 

@@ -18,11 +18,9 @@ from seustream.engine.relational.combinations import (
     Lives,
     TreeSources,
 )
+from seustream.engine.relational.slots import Slots
 from seustream.engine.stream.growing import Growing
 from seustream.hdl.device import WindowKind
-
-_FEW = 256
-"""So many that have left stay in place."""
 
 
 class Ordered:
@@ -92,8 +90,8 @@ class Ordered:
         return min(found)[1] if found else None
 
 
-class Pool:
-    """Combinations by place. Those that have left keep their places until they are the larger part.
+class Pool(Slots):
+    """Combinations by place.
 
     `frame` and `sources` tell when they end: by the time, by the rows that follow in their streams, or by
     partitions; without sources that is not asked for. `waits` if it is to be asked for the first that is
@@ -117,16 +115,12 @@ class Pool:
         self._begin()
 
     def _begin(self) -> None:
+        super().__init__()
         self._rows, self._time, self._place = Growing(), Growing(), Growing()
-        self._matched, self._here = Growing(np.bool_), Growing(np.bool_)
+        self._matched = Growing(np.bool_)
         self._arrival, self._moment, self._last = Growing(), Growing(), Growing()
         self._by_time, self._by_arrival = Ordered(), Ordered()
         self._by_row = {number: Ordered() for number in self._counted}
-        self.left = 0
-        """The number of places whose combinations have left."""
-
-    def __len__(self) -> int:
-        return len(self._time)
 
     @property
     def view(self) -> Combinations:
@@ -136,12 +130,6 @@ class Pool:
         return Combinations(rows, self._time.view, self._place.view, self._matched.view)
 
     @property
-    def here(self) -> Bools:
-        """Returns whose combinations have not left, by place."""
-        found: Bools = self._here.view
-        return found
-
-    @property
     def moments(self) -> Ints:
         """The times of the latest tuples, by place."""
         found: Ints = self._moment.view
@@ -149,16 +137,14 @@ class Pool:
 
     def add(self, found: Combinations) -> Ints:
         """Adds combinations; returns their places."""
-        first = len(self)
-        places = np.arange(first, first + len(found))
+        places = self.take(len(found))
         if not len(found):
             return places
         arrival, moment, last = self.frame.arrivals(found.rows)
         for column, values in (
             (self._rows, found.rows.reshape(-1)), (self._time, found.time),
             (self._place, found.place), (self._matched, found.matched),
-            (self._here, np.ones(len(found), np.bool_)), (self._arrival, arrival),
-            (self._moment, moment), (self._last, last),
+            (self._arrival, arrival), (self._moment, moment), (self._last, last),
         ):  # fmt: skip
             column.append(values)
         if self._timed:
@@ -201,21 +187,12 @@ class Pool:
         returned once."""
         return np.sort(self._by_arrival.take(place))
 
-    def first(self) -> Frontier | None:
+    def pending(self) -> Frontier | None:
         """Returns the moment of the first that is not matched; None if there is none."""
         place = self._by_arrival.least(self.here, self._matched.view)
         if place is None:
             return None
         return Frontier(int(self._arrival.view[place]), int(self._moment.view[place]))
-
-    def leave(self, places: Ints) -> None:
-        """Marks some that are here as gone."""
-        self.here[places] = False
-        self.left += len(places)
-
-    @property
-    def is_sparse(self) -> bool:
-        return self.left > _FEW and 2 * self.left > len(self)
 
     def compact(self) -> Ints:
         """Gives those that are here new places, from 0 up; returns their old places."""

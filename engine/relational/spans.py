@@ -28,12 +28,12 @@ from seustream.engine.relational.combinations import (
 )
 from seustream.engine.relational.compared import Comparisons
 from seustream.engine.relational.keyed import Keyed
-from seustream.engine.relational.matching import JoinStep
+from seustream.engine.relational.matching import together_in, true_of
 from seustream.engine.relational.pool import Pool
+from seustream.engine.relational.slots import Slots
 from seustream.engine.stream.growing import Growing
 
 _PAIRS_AT_ONCE = 1 << 20
-_SOME = 256
 
 
 class Changed(NamedTuple):
@@ -98,7 +98,6 @@ class TupleSpans:
         self.source, self.frame = source, frame
         self.pool = Pool(frame, (source,), waits=False)
         self.came = self.left = Changed.none()
-        self._first = 0
 
     def nodes(self) -> Iterator[TupleSpans | JoinSpans]:
         yield self
@@ -109,21 +108,14 @@ class TupleSpans:
         return self.pool.view.rows
 
     @property
-    def here(self) -> Bools:
-        return self.pool.here
-
-    @property
-    def is_sparse(self) -> bool:
-        return self.pool.is_sparse
+    def shown(self) -> Slots:
+        return self.pool
 
     @property
     def first(self) -> int | None:
         """The sequence number of the first tuple that is in the window."""
-        here = self.pool.here
-        while self._first < len(here) and not here[self._first]:
-            some = here[self._first : self._first + _SOME]
-            self._first += int(some.argmax()) if some.any() else len(some)
-        return int(self.rows[self._first, self.source]) if self._first < len(here) else None
+        place = self.pool.first
+        return None if place is None else int(self.rows[place, self.source])
 
     def arrive(self, new: Ints) -> None:
         """Takes new tuples, by their sequence numbers."""
@@ -159,23 +151,20 @@ class TupleSpans:
     def forget(self) -> None:
         """Forgets the tuples that came, as if they had left."""
         places = self.came.places
-        self.pool.leave(places[self.here[places]])
+        self.pool.leave(places[self.pool.here[places]])
 
     def compact(self) -> Ints:
-        self._first = 0
+        """Gives those that are left new places, from 0 up; returns their old places."""
         return self.pool.compact()
 
 
-class _Pairs:
-    """The pairs of a join, by number: the places of their parts, and where the join shows them."""
+class _Pairs(Slots):
+    """The pairs of a join, by place: the places of their parts, and where the join shows them."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._keyed = Keyed(), Keyed()
-        self.shown, self.here = Growing(), Growing(np.bool_)
-        self.gone = 0
-
-    def __len__(self) -> int:
-        return len(self.here)
+        self.shown = Growing()
 
     def part(self, side: int, some: Ints) -> Ints:
         """Returns the places of the parts of some pairs on a side."""
@@ -186,19 +175,15 @@ class _Pairs:
         for keyed, places in zip(self._keyed, (left, right), strict=True):
             keyed.append((places, None))
         self.shown.append(shown)
-        self.here.append(np.ones(len(left), np.bool_))
+        self.take(len(left))
 
     def of(self, side: int, places: Ints) -> Ints:
         """Returns the pairs that are here and have one of some distinct parts on a side."""
         found = self._keyed[side].places(places)
-        return found[self.here.view[found]]
-
-    def leave(self, some: Ints) -> None:
-        self.here.view[some] = False
-        self.gone += len(some)
+        return found[self.here[found]]
 
 
-class JoinSpans(JoinStep):
+class JoinSpans:
     """A join of two parts, by the places of what it shows: pairs, and parts without a match; of a semi
     join, parts with one."""
 
@@ -214,12 +199,9 @@ class JoinSpans(JoinStep):
         self.alone = Growing(), Growing()
         """By side and place of a part, where it is shown alone; -1 if it is not."""
         self.came = self.left = Changed.none()
-        self._begin()
+        self.shown, self._rows = Slots(), Growing()
 
-    def _begin(self) -> None:
-        self._rows, self._here, self._gone = Growing(), Growing(np.bool_), 0
-
-    def nodes(self) -> Iterator[TupleSpans | JoinSpans]:  # type: ignore[override]
+    def nodes(self) -> Iterator[TupleSpans | JoinSpans]:
         for side in self.parts:
             yield from side.nodes()
         yield self
@@ -229,18 +211,9 @@ class JoinSpans(JoinStep):
         """The combinations by place, also those that have left."""
         return self._rows.view.reshape(-1, len(self.frame.sources))
 
-    @property
-    def here(self) -> Bools:
-        found: Bools = self._here.view
-        return found
-
-    @property
-    def is_sparse(self) -> bool:
-        return self._gone > _SOME and 2 * self._gone > len(self._here)
-
     # --- a step ---------------------------------------------------------------
 
-    def step(self, moments: Moments) -> None:  # type: ignore[override]
+    def step(self, moments: Moments) -> None:
         for part, alone in zip(self.parts, self.alone, strict=True):
             part.step(moments)
             alone.append(np.full(len(part.came.places), -1))
@@ -257,8 +230,7 @@ class JoinSpans(JoinStep):
         came, over = list[Changed](), list[Changed]()
         shown = np.full(len(mine), -1)
         if self.join.kind.pairs:
-            both = np.where(left.rows[mine] != NOTHING, left.rows[mine], right.rows[theirs])
-            shown = self._show(both)
+            shown = self._show(together_in(left.rows[mine], right.rows[theirs]))
             came.append(Changed(shown, begin))
             over.append(Changed(shown, end).some(end < NEVER))
         self.pairs.add(mine, theirs, shown)
@@ -281,8 +253,8 @@ class JoinSpans(JoinStep):
         found = [(np.empty(0, np.int64),) * 2]
         new = left.came.places, right.came.places
         for some, others in (
-            (new[0], self._partners_of(1, new[0], len(right.here))),
-            (self._partners_of(0, new[1], len(left.here) - len(new[0])), new[1]),
+            (new[0], self._partners_of(1, new[0], len(right.shown))),
+            (self._partners_of(0, new[1], len(left.shown) - len(new[0])), new[1]),
         ):
             if not len(some) or not len(others):
                 continue
@@ -302,13 +274,14 @@ class JoinSpans(JoinStep):
                 mine, theirs = some[who], others[low[who] + np.arange(len(who)) - begins]
                 begin, end = self._meet(mine, theirs)
                 mine, theirs = mine[begin < end], theirs[begin < end]
-                holds = self._true(left.rows[mine], right.rows[theirs], self.conjuncts)
+                rows = together_in(left.rows[mine], right.rows[theirs])
+                holds = true_of(rows, self.conjuncts, self.frame, self.faults)
                 found.append((mine[holds], theirs[holds]))
         return np.concatenate([one for one, _ in found]), np.concatenate([one for _, one in found])
 
     def _partners_of(self, side: int, others: Ints, below: int) -> Ints:
         """Returns the places of a side below a number that may match some parts of the other side."""
-        here = self.parts[side].here
+        here = self.parts[side].shown.here
         found = self.compared.partners(side, others) if len(others) else others
         if found is None:
             return np.flatnonzero(here[:below])
@@ -345,32 +318,29 @@ class JoinSpans(JoinStep):
 
     def _show(self, rows: Ints) -> Ints:
         """Shows combinations; returns their places."""
-        first = len(self._here)
         self._rows.append(rows.reshape(-1))
-        self._here.append(np.ones(len(rows), np.bool_))
-        return np.arange(first, first + len(rows))
+        return self.shown.take(len(rows))
 
     # --- memory ---------------------------------------------------------------
 
     def settle(self) -> None:
         """Forgets what has left."""
-        self.here[self.left.places] = False
-        self._gone += len(self.left.places)
+        self.shown.leave(self.left.places)
         for part in self.parts:
             part.settle()
-        sparse = [side for side, part in enumerate(self.parts) if part.is_sparse]
+        sparse = [side for side, part in enumerate(self.parts) if part.shown.is_sparse]
         if self.compared.is_crowded:
             self._compact_parts((0, 1))
             self.compared.begin()
-        elif sparse or 2 * self.pairs.gone > len(self.pairs) + _SOME:
+        elif sparse or self.pairs.is_sparse:
             self._compact_parts(sparse)
 
     def _compact_parts(self, sides: Sequence[int]) -> None:
         """Gives the parts of some sides new places, and the pairs new numbers."""
-        old, here = self.pairs, np.flatnonzero(self.pairs.here.view)
+        old, here = self.pairs, np.flatnonzero(self.pairs.here)
         parts = [old.part(side, here) for side in (0, 1)]
         for side in sides:
-            count = len(self.parts[side].here)
+            count = len(self.parts[side].shown)
             stays = self.parts[side].compact()
             self.compared.keep(side, stays)
             to = np.full(count, -1)
@@ -384,10 +354,10 @@ class JoinSpans(JoinStep):
 
     def compact(self) -> Ints:
         """Gives the combinations that are here new places, from 0 up; returns their old places."""
-        stays = np.flatnonzero(self.here)
-        rows, to = self.rows[stays], np.full(len(self.here), -1)
+        stays = np.flatnonzero(self.shown.here)
+        rows, to = self.rows[stays], np.full(len(self.shown), -1)
         to[stays] = np.arange(len(stays))
-        self._begin()
+        self.shown, self._rows = Slots(), Growing()
         self._show(rows)
         for places in (self.pairs.shown.view, *(alone.view for alone in self.alone)):
             there = places >= 0

@@ -17,7 +17,7 @@ from unittest.mock import patch
 import duckdb
 import pyarrow as pa
 
-from seustream.engine.relational import compared, joins, matching, pool
+from seustream.engine.relational import compared, joins, matching, slots
 from tests.engine.relational.running import at_once, in_pieces
 
 STREAMS = {"R": ("a", "b"), "S": ("c", "d"), "T": ("e", "f")}
@@ -229,7 +229,7 @@ def check(chance: random.Random) -> int:
     # Large sides, and stores to look through, in cases of few rows.
     few, many, first, gone = (chance.choice(of) for of in ((0, 32), (0, 1_024), (1, 16), (0, 256)))
     with (
-        patch.object(pool, "_FEW", gone),
+        patch.object(slots, "FEW", gone),
         patch.object(joins, "_FEW", few),
         patch.object(joins, "_ROWS_AT_FIRST", chance.choice((1, 7, 4_096))),
         patch.object(joins, "_PAIRS_AT_ONCE", chance.choice((0, 10, 1 << 19))),

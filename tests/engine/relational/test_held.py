@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from seustream.engine.relational import held
 from seustream.engine.relational.held import HeldRows, KeyedRows, OpenSessions
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("oldest", pa.int64()), ("c0", pa.string())])
@@ -39,7 +38,7 @@ def test_sessions_beside_their_definition(seed: int) -> None:
     now, all_ = [0] * queries, list[Row]()
     given = set[int]()  # by place in `all_`
     numbers = np.empty(0, np.int64)  # of the rows that are held, by place
-    with patch.object(held, "_FEW", 3):
+    with patch("seustream.engine.relational.slots.FEW", 3):
         for _ in range(40):
             new = list[Row]()
             for whose in chance.sample(range(queries), chance.randint(1, queries)):
@@ -100,7 +99,7 @@ def test_keyed_rows_beside_a_list(seed: int) -> None:
     chance = random.Random(seed)
     kept, rows, place_of = KeyedRows(SCHEMA, [pa.string()]), dict[int, str | None](), list[int]()
     count = 0
-    with patch.object(held, "_FEW", 3):
+    with patch("seustream.engine.relational.slots.FEW", 3):
         for _ in range(40):
             keys = [chance.choice(["a", "b", "c", None]) for _ in range(chance.randint(0, 5))]
             numbers = range(count, count + len(keys))

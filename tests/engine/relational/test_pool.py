@@ -8,7 +8,6 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from seustream.engine.relational import pool
 from seustream.engine.relational.combinations import NOTHING, Combinations, Frontier
 from seustream.engine.relational.pool import Ordered, Pool
 from seustream.hdl.device import WindowKind
@@ -75,7 +74,7 @@ def test_a_pool_beside_a_list(seed: int) -> None:
     held = Pool(frame, range(3), waits=True)
     numbers_of, count = np.empty(0, np.int64), 0
     by_number = dict[int, list[int]]()
-    with patch.object(pool, "_FEW", 3):
+    with patch("seustream.engine.relational.slots.FEW", 3):
         for frontier in frontiers:
             new = []
             for _ in range(chance.randint(0, 8)):
@@ -111,7 +110,7 @@ def test_a_pool_beside_a_list(seed: int) -> None:
                     held.view.matched[place] = True
             waiting = np.flatnonzero(held.here & ~held.view.matched)
             begin = frame.lives(held.view.rows[waiting])
-            first = held.first()
+            first = held.pending()
             if len(waiting):
                 assert first == Frontier(int(begin.place.min()), int(begin.time.min()))
             else:

@@ -12,7 +12,7 @@ import pytest
 from seustream.compiler.logical import program as logical
 from seustream.compiler.pipeline import compile_text
 from seustream.engine.graph import GraphRun
-from seustream.engine.relational import held
+from seustream.engine.relational import slots
 from tests.engine.relational.generate import (
     DEFINITIONS,
     judged,
@@ -28,7 +28,7 @@ RANKS = ("row_number", "rank", "dense_rank")
 
 @pytest.fixture(autouse=True)
 def _places_are_soon_given_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held, "_FEW", 2)
+    monkeypatch.setattr(slots, "FEW", 2)
 
 
 def order(chance: random.Random) -> str:
