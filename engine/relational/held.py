@@ -15,7 +15,6 @@ from seustream.engine.relational.keyed import Keyed
 from seustream.engine.relational.slots import Slots
 from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.merge import timestamps
-from seustream.engine.stream.taken import rows_taken
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -60,7 +59,8 @@ class HeldRows(Slots):
 
     def table(self, places: Ints) -> pa.Table:
         """Returns some rows."""
-        return rows_taken(self.store.table, places)
+        schema = self.store.schema
+        return pa.Table.from_arrays(self.taken(places, schema.names), schema=schema)
 
     def compact(self) -> Ints:
         """Gives those that are here new places, from 0 up; returns their old places."""
