@@ -149,6 +149,10 @@ def outer() -> str:
     return _plain(results("outer"))
 
 
+def growth() -> str:
+    return _plain(results("growth"))
+
+
 def nexmark() -> str:
     """Returns the table of Nexmark queries beside the times of the others, followed by how the
     times compare, engine by engine."""
@@ -352,7 +356,7 @@ def _from_to(low: float, high: float) -> str:
 
 TABLES = {
     "papers": papers,
-    "joins": joins, "steps": steps, "queries": queries, "thousandth": thousandth, "outer": outer, "nexmark": nexmark, "spark": spark, "engines": engines, "below": below, "matchers": matchers, "runs": runs_of,
+    "joins": joins, "steps": steps, "queries": queries, "thousandth": thousandth, "outer": outer, "growth": growth, "nexmark": nexmark, "spark": spark, "engines": engines, "below": below, "matchers": matchers, "runs": runs_of,
     "cycles": cycles, "configurations": configurations, "groups": groups, "scans": scans, "simulators": simulators, "clocks": clocks, "bitstreams": bitstreams,
     "largest": largest, "worked": worked, "benches": benches,
 }  # fmt: skip

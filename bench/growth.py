@@ -1,0 +1,92 @@
+"""What a step costs beside what is kept: small steps of each kind of query, over windows of 10,000 to a
+million rows.
+
+Streams have one row per tick of 10 ms. Keys are uniform, from half as many values as the window has rows, so
+that a row has two matches, or is one of two in its group. Before the steps come as many rows as the window
+has, in steps of 16,384. The figure is the processor time of the median of 200 steps of 64 rows a stream. A
+query that keeps nothing would have the same figure everywhere. `bench growth:left,session` measures some
+queries anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from seustream.commands.bench import Measurement, measured_before
+from seustream.compiler.pipeline import Options, compile_text
+from seustream.engine.assembly import streams_read
+from seustream.engine.graph import GraphRun
+
+TITLE = "growth: what a step of 64 rows costs beside 10,000 to 1,000,000 kept rows, by query"
+LONG = True
+
+KEPT = (10_000, 100_000, 1_000_000)
+STEPS, ROWS, AT_ONCE = 200, 64, 16_384
+
+STREAMS = """CREATE STREAM R (k int, b int); CREATE STREAM S (k int, c int);
+"""
+_ON = "ON R.k = S.k WINDOW RANGE {s} s"
+WORK = {
+    "join": f"SELECT b, c FROM R JOIN S {_ON}",
+    "left": f"SELECT b, c FROM R LEFT JOIN S {_ON}",
+    "exists": f"SELECT b FROM R LEFT SEMI JOIN S {_ON}",
+    "asof": "SELECT b, c FROM R ASOF JOIN S ON R.k = S.k AND R.ts >= S.ts AND R.ts - S.ts < {s}000",
+    "join, changes": f"SELECT b, c FROM R JOIN S {_ON} EMIT CHANGES",
+    "left, changes": f"SELECT b, c FROM R LEFT JOIN S {_ON} EMIT CHANGES",
+    "group": "SELECT k, sum(b), min(b) FROM R GROUP BY k WINDOW RANGE {s} s",
+    "group, changes": "SELECT k, sum(b), min(b) FROM R GROUP BY k WINDOW RANGE {s} s EMIT CHANGES",
+    "tumble": "SELECT k, sum(b) FROM R GROUP BY k, TUMBLE(ts, INTERVAL '{s}' SECOND)",
+    "tumble, changes": "SELECT k, sum(b) FROM R GROUP BY k, TUMBLE(ts, INTERVAL '{s}' SECOND) EMIT CHANGES",
+    "session": "SELECT k, sum(b) FROM R GROUP BY k, SESSION(ts, INTERVAL '{s}' SECOND)",
+    "over": "SELECT k, sum(b) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '{s}' SECOND PRECEDING"
+    " AND CURRENT ROW) FROM R",
+    "best three": "SELECT k, b FROM R QUALIFY row_number() OVER (PARTITION BY k ORDER BY b DESC) <= 3 EMIT CHANGES",
+    "distinct": "SELECT DISTINCT k FROM R WINDOW RANGE {s} s",
+    "MATCH_RECOGNIZE": "SELECT * FROM R MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES LAST(u.b) AS l"
+    " PATTERN (a u u) WITHIN INTERVAL '{s}' SECOND DEFINE u AS u.b > PREV(u.b))",
+}
+PARTS = tuple(WORK)
+HEAD = ("query", *(f"cpu us/step beside {kept:,}" for kept in KEPT), "most beside least")
+
+
+def measure(parts: Sequence[str] = PARTS) -> Measurement:
+    pa.set_cpu_count(1)
+    rows = measured_before("growth", HEAD, lambda row: row[0] not in parts)
+    for name in parts:
+        found = [_step(WORK[name], kept) for kept in KEPT]
+        rows.append((name, *found, max(found) / min(found)))
+    rows.sort(key=lambda row: PARTS.index(str(row[0])))
+    return Measurement(HEAD, rows, {}, "one thread, the engine alone, seed 23")
+
+
+def _step(query: str, kept: int) -> float:
+    """Returns the processor time of the median step, in microseconds."""
+    text = f"{STREAMS}REGISTER QUERY q AS {query.format(s=kept // 100)};"
+    c = compile_text(text, options=Options(devices=0))
+    run, read, chance = GraphRun(c), streams_read(c.program), np.random.default_rng(23)
+    came, times = 0, list[float]()
+    sizes = [AT_ONCE] * (kept // AT_ONCE) + [kept % AT_ONCE] + [ROWS] * STEPS
+    for size in sizes:
+        tables = {
+            stream: pa.table(
+                {
+                    "ts": (came + np.arange(size)) * 10,
+                    "k": chance.integers(0, kept // 2, size, np.int32),
+                    column: chance.integers(0, 1_000, size, np.int32),
+                }
+            )
+            for stream, column in (("R", "b"), ("S", "c"))
+            if stream in read
+        }
+        came += size
+        begun = time.process_time()
+        for stream, rows in tables.items():
+            run.push(stream, rows)
+        for _ in run.advance():
+            pass
+        times.append(time.process_time() - begun)
+    return float(np.median(times[-STEPS:]) * 1e6)
