@@ -50,6 +50,7 @@ WORK = {
     " PATTERN (a u u) WITHIN INTERVAL '{s}' SECOND DEFINE u AS u.b > PREV(u.b))",
 }
 PARTS = tuple(WORK)
+SHORT = {"PARTS": ("join", "left", "session")}
 HEAD = ("query", *(f"cpu us/step beside {kept:,}" for kept in KEPT), "most beside least")
 
 

@@ -38,7 +38,7 @@ MINUTES: dict[str, tuple[float, float]] = {
     "device": (10, 10),
     "engines": (6, 14),
     "golden": (0.1, 0.1),
-    "growth": (2, 2),
+    "growth": (0.3, 2),
     "joins": (3, 3),
     "largest": (12, 180),
     "nexmark": (5, 5),
