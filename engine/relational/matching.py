@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,8 +143,7 @@ class JoinStep:
         for waits, pool in zip(self.waits, self.pools, strict=True):
             if waits and (first := pool.pending()) is not None:
                 frontier = frontier.meet(first)
-        if any(pool.is_sparse for pool in self.pools):
-            self._compact()
+        self._compact_sparse()
         certain = together(results)
         certain.matched = np.zeros(len(certain), np.bool_)
         return certain, frontier
@@ -188,10 +187,15 @@ class JoinStep:
 
     # --- memory ---------------------------------------------------------------
 
-    def _compact(self) -> None:
-        for side, pool in enumerate(self.pools):
-            if pool.left:
-                self.compared.keep(side, pool.compact())
+    def _compact(self, sides: Iterable[int] = (0, 1)) -> None:
+        """Gives the combinations of some sides new places."""
+        for side in sides:
+            if self.pools[side].left:
+                self.compared.keep(side, self.pools[side].compact())
+
+    def _compact_sparse(self) -> None:
+        """Does so for the sides that most combinations have left; a large side waits for its own turn."""
+        self._compact([side for side, pool in enumerate(self.pools) if pool.is_sparse])
 
     def kept(self) -> list[Combinations]:
         """The combinations of both sides. What is written to their rows is kept."""
@@ -297,9 +301,6 @@ class AsofStep(JoinStep):
         self.own = [e for e, of in zip(self.conjuncts, reads, strict=True) if of == {self.right}]
         self.conjuncts = tuple(e for e in self.conjuncts if e not in self.own)
         self.pools = Pool(frame, (), waits=True), Pool(frame, (), waits=False)
-        self._begin()
-
-    def _begin(self) -> None:
         self.due = Ordered()
         """The left combinations by the last time of a right tuple that they look up."""
         self.replaced = self.aged = 0
@@ -330,8 +331,11 @@ class AsofStep(JoinStep):
         frontier = left_frontier
         if (first := waiting.pending()) is not None:
             frontier = frontier.meet(first)
-        if any(pool.is_sparse for pool in self.pools):
+        self._compact_sparse()
+        if self.compared.is_crowded:
             self._compact()
+            self.compared.begin()
+            self.compared.keys[1].append(self.compared.keys_of(1, tuples.view.rows))
         return found, frontier
 
     def _take(self, right: Combinations) -> None:
@@ -393,17 +397,15 @@ class AsofStep(JoinStep):
             tuples.leave(gone[tuples.here[gone]])
             self.aged = max(aged, self.aged)
 
-    def _compact(self) -> None:
+    def _compact(self, sides: Iterable[int] = (0, 1)) -> None:
         waiting, tuples = self.pools
-        if not waiting.left and not tuples.left:
-            return
-        waiting.compact()
-        self.compared.keep(1, tuples.compact())
-        self._begin()
-        self.due.add(self._until(waiting.view.rows), np.arange(len(waiting)))
-        if self.compared.is_crowded:
-            self.compared.begin()
-            self.compared.keys[1].append(self.compared.keys_of(1, tuples.view.rows))
+        if 0 in sides and waiting.left:
+            waiting.compact()
+            self.due = Ordered()
+            self.due.add(self._until(waiting.view.rows), np.arange(len(waiting)))
+        if 1 in sides and tuples.left:
+            self.compared.keep(1, tuples.compact())
+            self.replaced = self.aged = 0
 
     def restore(self, kept: Sequence[Combinations]) -> None:
         waiting, tuples = kept
