@@ -109,13 +109,14 @@ class RowStore:
         """Returns some columns of some rows, by their places in the store."""
         pieces = self._joined() or [_Piece(self._none)]
         found = {}
-        for name in map(_stored, names):
-            of = self.schema.field(name).type
-            taken = of_exported([piece.exported(name) for piece in pieces], index, of)
+        for name in names:
+            column = _stored(name)
+            cells = [piece.exported(column) for piece in pieces]
+            taken = of_exported(cells, index, self.schema.field(column).type)
             if taken is None:
-                taken = _array(self.table.column(name)).take(pa.array(index))
+                taken = _array(self.table.column(column)).take(pa.array(index))
             found[name] = taken
-        return {name: found[_stored(name)] for name in names}
+        return found
 
     def since(self, names: Iterable[str], place: int) -> dict[str, pa.Array]:
         """Returns some columns of all rows from a place on."""

@@ -47,7 +47,7 @@ _NEVER = EARLIEST >> 1
 """The number of a window before all others."""
 
 _KEYS = 2
-"""The first column of a kept row that is a key; before it are its own time and the oldest."""
+"""The first column of a kept row that is a key."""
 
 _FARTHEST = 1 << 61
 """Times beyond this, in either direction, have no windows: their ends and the spans between them
@@ -109,6 +109,12 @@ class PeriodState:
         return isinstance(self.node.every, logical.Periodic) and self.node.every.by_rows
 
     @property
+    def key_names(self) -> list[str]:
+        """The columns of rows that are kept which are keys; before them are the time and the oldest."""
+        names: list[str] = self.kept_schema.names[_KEYS : _KEYS + len(self.computed.keys)]
+        return names
+
+    @property
     def kept_schema(self) -> pa.Schema:
         """The columns of rows that are kept."""
         if self._schema is None:
@@ -159,15 +165,15 @@ class PeriodCohort:
         """Keeps more rows, those of each query in the order of their times."""
         if not rows.num_rows:
             return
-        node, keys = self.members[0].node, len(self.members[0].computed.keys)
+        node, keys = self.members[0].node, rows.select(self.members[0].key_names)
         if self.held is None:
-            types = rows.schema.types[_KEYS : _KEYS + keys]
+            types = keys.schema.types
             self.held = HeldRows(rows.schema, self.several)
             if node.changes:
                 self.held = KeyedRows(rows.schema, types)
             if isinstance(node.every, logical.Sessions):
                 self.sessions = OpenSessions(node.every.gap, types, self.several)
-        columns = [column.combine_chunks() for column in rows.columns[_KEYS : _KEYS + keys]]
+        columns = [column.combine_chunks() for column in keys.columns]
         if isinstance(self.held, KeyedRows):
             self.held.add_to(self.held.numbers(columns, rows.num_rows), rows)
         else:
@@ -185,8 +191,8 @@ class PeriodCohort:
         held.compact()
         if self.sessions is not None:
             every = np.arange(len(held))
-            keys = held.store.schema.names[_KEYS : _KEYS + len(self.members[0].computed.keys)]
-            self.sessions.begin(held.taken(every, keys), held.times, held.whose(every))
+            keys = held.taken(every, self.members[0].key_names)
+            self.sessions.begin(keys, held.times, held.whose(every))
 
     def take_over(self, member: PeriodState, rows: pa.Table) -> None:
         """Adds the rows of a query that has none yet."""
@@ -342,8 +348,7 @@ class _Forward:
         ts, every, whose = held.times[places], self.node.every, held.whose(places)
 
         def groups(some: Ints) -> Ints:
-            names = held.store.schema.names[_KEYS : _KEYS + len(self.measures.keys)]
-            keys = held.taken(places[some], names)
+            keys = held.taken(places[some], self.cohort.members[0].key_names)
             return self.measures.groups(keys, len(some), None if whose is None else whose[some])
 
         if isinstance(every, logical.Sessions):

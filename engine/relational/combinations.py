@@ -96,15 +96,6 @@ class Lives:
             self.last[which],
         )
 
-    def joined(self, other: Lives) -> Lives:
-        return Lives(
-            np.concatenate((self.place, other.place)),
-            np.concatenate((self.time, other.time)),
-            np.concatenate((self.gone, other.gone)),
-            np.concatenate((self.gone_time, other.gone_time)),
-            np.concatenate((self.last, other.last)),
-        )
-
     def within(self, other: Lives) -> Bools:
         """Returns, for each pair, whether both live at the arrival of the later one."""
         place, time = np.maximum(self.place, other.place), np.maximum(self.time, other.time)

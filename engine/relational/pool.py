@@ -99,9 +99,9 @@ class Pool(Slots):
     """
 
     def __init__(self, frame: TreeSources, sources: Iterable[int], waits: bool) -> None:
-        self.frame, self.sources, self.width = frame, tuple(sources), len(frame.sources)
-        windows = {number: frame.sources[number].window for number in self.sources}
-        self._ends_by_time = frame.ends_by_time(self.sources)
+        self.frame, self.width = frame, len(frame.sources)
+        windows = {number: frame.sources[number].window for number in sources}
+        self._ends_by_time = frame.ends_by_time(windows)
         self._partitioned = any(isinstance(of, PartitionWindow) for of in windows.values())
         self._counted = [
             number

@@ -164,7 +164,7 @@ class _Pairs(Slots):
     def __init__(self) -> None:
         super().__init__()
         self._keyed = Keyed(), Keyed()
-        self.shown = Growing()
+        self.shown_at = Growing()
 
     def part(self, side: int, some: Ints) -> Ints:
         """Returns the places of the parts of some pairs on a side."""
@@ -174,7 +174,7 @@ class _Pairs(Slots):
     def add(self, left: Ints, right: Ints, shown: Ints) -> None:
         for keyed, places in zip(self._keyed, (left, right), strict=True):
             keyed.append((places, None))
-        self.shown.append(shown)
+        self.shown_at.append(shown)
         self.take(len(left))
 
     def of(self, side: int, places: Ints) -> Ints:
@@ -236,7 +236,7 @@ class JoinSpans:
         self.pairs.add(mine, theirs, shown)
         _, until = self._meet(self.pairs.part(0, old), self.pairs.part(1, old))
         if self.join.kind.pairs:
-            over.append(Changed(self.pairs.shown.view[old], until))
+            over.append(Changed(self.pairs.shown_at.view[old], until))
         over_now = np.concatenate((old, first + np.flatnonzero(end < NEVER)))
         for side, lone in enumerate(self.lone):
             if lone:
@@ -350,7 +350,7 @@ class JoinSpans:
             self.alone[side].drop(count)
             self.alone[side].append(kept)
         self.pairs = _Pairs()
-        self.pairs.add(parts[0], parts[1], old.shown.view[here])
+        self.pairs.add(parts[0], parts[1], old.shown_at.view[here])
 
     def compact(self) -> Ints:
         """Gives the combinations that are here new places, from 0 up; returns their old places."""
@@ -359,7 +359,7 @@ class JoinSpans:
         to[stays] = np.arange(len(stays))
         self.shown, self._rows = Slots(), Growing()
         self._show(rows)
-        for places in (self.pairs.shown.view, *(alone.view for alone in self.alone)):
+        for places in (self.pairs.shown_at.view, *(alone.view for alone in self.alone)):
             there = places >= 0
             places[there] = to[places[there]]
         return stays

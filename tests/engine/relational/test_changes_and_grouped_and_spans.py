@@ -15,7 +15,7 @@ from seustream.compiler.pipeline import Options, compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice
 from seustream.engine.graph import GraphRun
-from seustream.engine.relational import changes, compared, slots
+from seustream.engine.relational import compared, grouped, slots
 from seustream.engine.relational.compared import Comparisons
 from seustream.engine.stream.snapshot import Snapshot, unpack
 from seustream.hdl.config import CONFIGURATIONS
@@ -311,7 +311,7 @@ def test_the_order_of_changes_is_that_of_a_run_that_goes_on(
     device: type[GoldenDevice] | type[IssDevice] | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(changes, "_FEW", 8)  # so that groups are often rebuilt
+    monkeypatch.setattr(grouped, "_FEW", 8)  # so that groups are often rebuilt
     in_place = check_order(seed, device)
     assert in_place > 0 or device is not None
 
