@@ -10,6 +10,7 @@
 #include "track.h"
 
 #include <algorithm>
+#include <queue>
 
 class Rows {
     enum Code : int64_t { ROW, SPLIT, JUMP, MARK, CHECK, FIRST, LAST, ACCEPT };
@@ -29,8 +30,16 @@ class Rows {
     bool finished = false;
     PyObject *ask = nullptr;
 
+    using Dated = std::pair<int64_t, int64_t>;  // a time and a key
+    using Dates = std::priority_queue<Dated, std::vector<Dated>, std::greater<Dated>>;
+
     std::vector<Track> tracks;
-    std::vector<int64_t> active;
+    std::vector<int64_t> active;  // keys with rows
+    std::vector<int64_t> due;     // keys whose search continues in the next run
+    std::vector<int64_t> ran;     // keys searched since rows were last forgotten
+    Dates ends;    // when a search that waits for rows ends: at most one time a key, which may be too early
+    Dates firsts;  // times of rows at which a match may begin: at most one a key, which may be too early
+    int64_t held = 0;  // rows kept
     // Matches found and not yet taken: the kind, key, number, first row and row count of each
     // match, and the rows and labels of all matches.
     std::vector<int64_t> heads, numbers, labels;
@@ -226,8 +235,49 @@ class Rows {
         }
     }
 
+    void wake(int64_t key, Track &t) {
+        if (t.due) return;
+        t.due = true;
+        due.push_back(key);
+    }
+
+    // Continues a search when its window is over: without new rows nothing else can decide it.
+    void time(int64_t key, Track &t) {
+        if (window < 0 || t.timed || t.start >= t.end()) return;
+        int64_t over = t.row(t.start).ts + window;
+        if (over <= watermark) return;
+        t.timed = true;
+        ends.push({over, key});
+    }
+
+    // Returns the time of the oldest row at which a match may begin.
+    int64_t oldest() {
+        while (!firsts.empty()) {
+            auto [ts, key] = firsts.top();
+            Track &t = track(key);
+            if (t.start < t.end() && t.row(t.start).ts == ts) return ts;
+            firsts.pop();
+            t.dated = false;
+            date(key, t);
+        }
+        return INT64_MAX;
+    }
+
+    void date(int64_t key, Track &t) {
+        if (t.dated || t.start >= t.end()) return;
+        t.dated = true;
+        firsts.push({t.row(t.start).ts, key});
+    }
+
+    void unlist(Track &t) {
+        track(active.back()).at = t.at;
+        active[static_cast<size_t>(t.at)] = active.back();
+        active.pop_back();
+        t.at = -1;
+    }
+
     // Forgets rows that no match can need.
-    void trim(Track &t) const {
+    void trim(Track &t) {
         int64_t needed = std::min(t.start, t.judged) - lookback;
         int64_t gone = std::min(needed - t.base, static_cast<int64_t>(t.rows.size()));
         if (gone <= 0) return;
@@ -235,6 +285,7 @@ class Rows {
         t.values.drop(static_cast<size_t>(gone * width));
         t.flags.drop(static_cast<size_t>(gone * width));
         t.base += gone;
+        held -= gone;
     }
 
   public:
@@ -310,10 +361,12 @@ class Rows {
             before.data[i] = t.number;
             t.number = rows.data[i];
             t.rows.push_back({rows.data[i], times.data[i], 0});
-            if (!t.listed) {
-                t.listed = true;
+            ++held;
+            if (t.at < 0) {
+                t.at = static_cast<int64_t>(active.size());
                 active.push_back(key);
             }
+            wake(key, t);
         }
         Py_RETURN_NONE;
     }
@@ -338,14 +391,31 @@ class Rows {
         Py_RETURN_NONE;
     }
 
-    // Continues every search; returns the number of matches found and of rows in them.
+    // Continues the searches that new rows or the watermark may decide; returns the number of matches
+    // found and of rows in them.
     PyObject *run(PyObject *args) {
         long long to;
         int over;
         if (!PyArg_ParseTuple(args, "Lp", &to, &over)) throw Raised();
         watermark = to;
         finished = over != 0;
-        for (int64_t key : active) search(key, track(key));
+        while (!ends.empty() && ends.top().first <= watermark) {
+            int64_t key = ends.top().second;
+            ends.pop();
+            track(key).timed = false;
+            wake(key, track(key));
+        }
+        if (finished)
+            for (int64_t key : active) wake(key, track(key));
+        for (int64_t key : due) {
+            Track &t = track(key);
+            search(key, t);
+            time(key, t);
+            date(key, t);
+            t.due = false;
+            ran.push_back(key);
+        }
+        due.clear();
         return Py_BuildValue("nn", static_cast<Py_ssize_t>(heads.size() / 5),
                              static_cast<Py_ssize_t>(numbers.size()));
     }
@@ -369,21 +439,17 @@ class Rows {
     // Forgets rows no longer needed. Returns the number of rows kept, and the time of the oldest
     // row at which a match may begin, or None.
     PyObject *forget(PyObject *) {
-        int64_t kept = 0, oldest = INT64_MAX;
-        size_t left = 0;
-        for (int64_t key : active) {
+        for (int64_t key : ran) {
             Track &t = track(key);
             trim(t);
-            kept += static_cast<int64_t>(t.rows.size());
-            if (t.start < t.end()) oldest = std::min(oldest, t.row(t.start).ts);
-            if (t.rows.empty() && !t.running)
-                t.rest();
-            else
-                active[left++] = key;
+            if (t.at < 0 || !t.rows.empty() || t.running) continue;
+            t.rest();
+            unlist(t);
         }
-        active.resize(left);
-        if (oldest == INT64_MAX) return Py_BuildValue("LO", static_cast<long long>(kept), Py_None);
-        return Py_BuildValue("LL", static_cast<long long>(kept), static_cast<long long>(oldest));
+        ran.clear();
+        int64_t first = oldest();
+        if (first == INT64_MAX) return Py_BuildValue("LO", static_cast<long long>(held), Py_None);
+        return Py_BuildValue("LL", static_cast<long long>(held), static_cast<long long>(first));
     }
 
     // Writes the numbers of the rows that are kept.
@@ -417,7 +483,9 @@ class Rows {
         PyObject *from_;
         if (!PyArg_ParseTuple(args, "O", &from_)) throw Raised();
         Ints from(from_);
-        tracks.clear(), active.clear();
+        tracks.clear(), active.clear(), due.clear(), ran.clear();
+        ends = firsts = Dates();
+        held = 0;
         tracks.resize(static_cast<size_t>(from.size / 4));
         for (size_t i = 0; i < tracks.size(); ++i) {
             const int64_t *d = from.data + 4 * i;

@@ -53,7 +53,10 @@ struct Track {
     int64_t matches = 0;  // found so far
     int64_t covered = 0;  // rows before this place are in a match
     int64_t number = -1;  // number of the newest row
-    bool listed = false, running = false;
+    int64_t at = -1;      // among the keys with rows, -1 while it has none
+    bool running = false;
+    bool due = false;     // the search is to continue
+    bool timed = false, dated = false;  // whether it is in the queue of ends, and of first rows
     int64_t step = 0;
     std::vector<int32_t> labels;  // the variables of the rows from `start` on, plus 64 if excluded
     std::vector<std::vector<int64_t>> where;  // by variable: the places of its rows
@@ -63,7 +66,6 @@ struct Track {
 
     // Gives back what a search needs, while there are no rows.
     void rest() {
-        listed = false;
         labels = decltype(labels)(), where = decltype(where)(), stack = decltype(stack)();
         marks = decltype(marks)(), seen = decltype(seen)();
     }

@@ -67,7 +67,6 @@ class RowOperator:
         """By arrival, the numbers of the rows that the rows returned last are about."""
         self._keys = PartitionKeys(query.partition)
         self._numbered = 0
-        self._waiting: Ints = np.zeros(0, np.int64)  # rows not judged yet, by number
         self._oldest: int | None = None
         offsets = [at.offset for at in _navigated(query, False)]
         self._ahead = max([0, *offsets])
@@ -125,7 +124,8 @@ class RowOperator:
         batch = self._arrivals.released(watermark)
         if batch is not None:
             self._append(batch, self._keys.of(batch))
-        self._judge()
+        if watermark == END_OF_STREAM:
+            self._judge_rest()
         found = self._found()
         self.places = np.zeros(0, np.int64)
         if found is None:
@@ -145,20 +145,20 @@ class RowOperator:
     def _entered(self, batch: EventBatch, number: Ints, keys: Ints) -> None:
         before = np.empty(len(number), np.int64)
         self._search.append(keys, np.ascontiguousarray(batch.ts), number, before)
-        self._log.append(batch, number, keys, before)
-        self._waiting = np.concatenate([self._waiting, number])
+        at = self._log.append(batch, number, keys, before)
+        if self._ahead:
+            at = self._log.step(at, -self._ahead)
+            at = at[at >= 0]
+        self._judge(np.sort(at))
 
-    def _judge(self) -> None:
-        """Passes the search the variables of rows, once the rows that NEXT refers to have
-        arrived."""
-        if not len(self._waiting):
-            return
-        at = self._log.at(self._waiting)
-        if self._ahead and self.watermark != END_OF_STREAM:
-            ready = self._log.step(at, self._ahead) >= 0
-            self._waiting, at = self._waiting[~ready], at[ready]
-        else:
-            self._waiting = self._waiting[:0]
+    def _judge_rest(self) -> None:
+        """Judges the rows whose NEXT rows will not come."""
+        if self._ahead:
+            rows = np.arange(len(self._log))
+            self._judge(rows[self._log.step(rows, self._ahead) < 0])
+
+    def _judge(self, at: Ints) -> None:
+        """Passes the search the variables that some rows may be."""
         if len(at):
             values, flags = self._conditions.values(at)
             self._search.judge(self._log.key[at], self._conditions.may(at), values, flags)
@@ -261,7 +261,6 @@ class RowOperator:
         if batch is not None and len(batch):
             self._conditions.faults, faults = None, self._conditions.faults
             self._entered(batch, numbers["number"], numbers["key"])
-            self._judge()
             self._search.run(self.watermark, False)
             self._conditions.faults = faults
         self._forget()

@@ -50,9 +50,10 @@ def in_cuts(query: RowQuery, rows: pa.Table, chance: random.Random) -> list[dict
         assert operator.output_watermark >= before
         found += results.to_pylist()
         if chance.random() < 0.5:
-            stored = json.loads(json.dumps(operator.snapshot()))
+            stored, reached = json.loads(json.dumps(operator.snapshot())), operator.output_watermark
             operator = RowOperator(query)
             operator.restore(stored)
+            assert operator.output_watermark == reached
     assert not operator.held
     assert not operator.advance_table(END_OF_STREAM)[0].num_rows
     return found
