@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +16,16 @@ Ints = npt.NDArray[np.int64]
 
 
 class KeyNumbers:
-    """Numbers the distinct values of several columns; NULL is a value like any other."""
+    """Numbers the distinct values of several columns; NULL is a value like any other. With `zeros`, -0.0 is
+    another one than 0.0."""
 
-    def __init__(self, types: Sequence[pa.DataType]) -> None:
+    def __init__(self, types: Sequence[pa.DataType], zeros: bool = False) -> None:
         self.types = tuple(types)
         self.kernel = native.Keys()
-        self.kernel.configure(tuple([of.__arrow_c_schema__() for of in self.types]))
+        self._lists = {n: _ListCodes(of) for n, of in enumerate(types) if pa.types.is_list(of)}
+        coded = [pa.int64() if n in self._lists else of for n, of in enumerate(types)]
+        self._coded = tuple(coded)
+        self.kernel.configure(tuple([of.__arrow_c_schema__() for of in coded]), zeros)
 
     def __len__(self) -> int:
         return self.kernel.count()
@@ -28,15 +33,39 @@ class KeyNumbers:
     def numbers(self, columns: Sequence[pa.Array], count: int) -> Ints:
         """Returns the number of each of `count` rows."""
         found = np.empty(count, np.int64)
+        if self._lists:
+            columns = [
+                self._lists[n].coded(column) if n in self._lists else column
+                for n, column in enumerate(columns)
+            ]
         self.kernel.numbers(exported(columns), found)
         return found
 
     def values(self, numbers: Ints) -> list[pa.Array]:
         """Returns the columns of some keys, by their numbers."""
-        return [
-            made(self.kernel.take(column, np.ascontiguousarray(numbers)), of)
-            for column, of in enumerate(self.types)
-        ]
+        some = np.ascontiguousarray(numbers)
+        found = [made(self.kernel.take(n, some), of) for n, of in enumerate(self._coded)]
+        for n, codes in self._lists.items():
+            found[n] = codes.lists(found[n])
+        return found
+
+
+class _ListCodes:
+    """Codes of lists, which the kernel does not know."""
+
+    def __init__(self, of: pa.DataType) -> None:
+        self.of = of
+        self.codes: dict[tuple[Any, ...], int] = {}
+
+    def coded(self, lists: pa.Array) -> pa.Array:
+        cells = [None if one is None else tuple(one) for one in lists.to_pylist()]
+        return pa.array(
+            [None if one is None else self.codes.setdefault(one, len(self.codes)) for one in cells],
+            pa.int64(),
+        )
+
+    def lists(self, codes: pa.Array) -> pa.Array:
+        return pa.array([*self.codes], self.of).take(codes)
 
 
 def exported(columns: Sequence[pa.Array]) -> tuple[tuple[object, object], ...]:

@@ -7,6 +7,7 @@
 #include "intake.h"
 #include "intervals.h"
 #include "keys.h"
+#include "latest.h"
 #include "numbers.h"
 #include "reals.h"
 #include "rows.h"
@@ -148,7 +149,15 @@ static PyMethodDef of_sessions[] = {
     {"earliest", of<Sessions, &Sessions::earliest>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
+static PyMethodDef of_last_of_keys[] = {
+    {"configure", of<LastOfKeys, &LastOfKeys::configure>, METH_VARARGS, nullptr},
+    {"add", of<LastOfKeys, &LastOfKeys::add>, METH_VARARGS, nullptr},
+    {"count", of<LastOfKeys, &LastOfKeys::count>, METH_NOARGS, nullptr},
+    {"held", of<LastOfKeys, &LastOfKeys::held>, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
 static PyMethodDef functions[] = {
+    {"apart", alone<apart>, METH_VARARGS, nullptr},
     {"ordered", alone<ordered>, METH_VARARGS, nullptr},
     {"scan", alone<scan>, METH_VARARGS, nullptr},
     {"places", alone<places>, METH_VARARGS, nullptr},
@@ -183,7 +192,8 @@ PyMODINIT_FUNC PyInit_native() {
         Owner<Keys>::add(module, "Keys", NAMED "Keys", of_keys) != 0 ||
         Owner<Aggregates>::add(module, "Aggregates", NAMED "Aggregates", of_aggregates) != 0 ||
         Owner<Windows>::add(module, "Windows", NAMED "Windows", of_windows) != 0 ||
-        Owner<LastRows>::add(module, "LastRows", NAMED "LastRows", of_last_rows) != 0) {
+        Owner<LastRows>::add(module, "LastRows", NAMED "LastRows", of_last_rows) != 0 ||
+        Owner<LastOfKeys>::add(module, "LastOfKeys", NAMED "LastOfKeys", of_last_of_keys) != 0) {
         Py_DECREF(module);
         return nullptr;
     }

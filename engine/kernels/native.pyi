@@ -103,6 +103,21 @@ class Sessions:
     def earliest(self) -> int | None:
         """Returns the earliest time at which an open session can have its last row."""
 
+class LastOfKeys:
+    """The last rows of each key, a fixed number of them."""
+
+    def configure(self, size: int, /) -> None: ...
+    def add(self, keys: Ints, numbers: Ints, out: Ints, /) -> None:
+        """Takes the next rows, with their keys and numbers; writes for each the number of the row that it
+        pushes out, or -1."""
+
+    def count(self) -> int:
+        """Returns the number of rows."""
+
+    def held(self, keys: Ints, numbers: Ints, /) -> None:
+        """Writes the key and the number of each row. Those of one key come in order, one key after the
+        other."""
+
 class Codes:
     """Assigns a number to each distinct string of bytes, from 0 on."""
 
@@ -265,8 +280,8 @@ class Keys:
     """Numbers the distinct combinations of values of some columns, and gives the values back. NULL is
     a value like any other. A column is the two capsules of an Arrow array."""
 
-    def configure(self, types: tuple[object, ...], /) -> None:
-        """`types` are the capsules of the columns' types."""
+    def configure(self, types: tuple[object, ...], zeros: bool, /) -> None:
+        """`types` are the capsules of the columns' types; with `zeros`, -0.0 is another value than 0.0."""
 
     def numbers(self, columns: tuple[tuple[object, object], ...], out: Ints, /) -> None:
         """Writes the number of the combination in each row."""
@@ -479,6 +494,11 @@ def sound(rows: object, wants: Ints, /) -> tuple[object, int, TimesOf | None] | 
 def contents(rows: object, /) -> tuple[int, int, int]:
     """Returns the number of rows, given as a capsule of Arrow's stream, and two sums of a hash of
     each row, which are the same for the same rows in any order and any split."""
+
+def apart(keys: Ints, clock: Ints, gap: int, last: Ints, flags: npt.NDArray[np.uint8], /) -> int:
+    """Sets the flags of rows that come at least `gap` after the last row with their key whose flag was
+    set; returns how many. `last` has the clock of this row by key, the least number before the first, and
+    is updated."""
 
 def times(column: object, /) -> TimesOf:
     """Returns the times of a column of 64-bit integers, given as a capsule of Arrow's stream."""

@@ -10,7 +10,6 @@ order does not depend on when groups or combinations came, which a restart does 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -23,16 +22,16 @@ from seustream.engine.host.answers import Blaming
 from seustream.engine.host.rows import Rows, leaves
 from seustream.engine.host.stores import Stores
 from seustream.engine.relational.combinations import NEVER, NOTHING, Ints, TreeSources
-from seustream.engine.relational.grouped import Cells, Change, ChangedGroups, groups_of
+from seustream.engine.relational.grouped import ChangedGroups, groups_of
 from seustream.engine.relational.inputs import SLICE_ROWS, Inputs
 from seustream.engine.relational.spans import Changed, JoinSpans, Moments, TupleSpans, spans_of
-from seustream.engine.stream.answers import answer
+from seustream.engine.relational.told import RowNumbers, Signed, changing, item_types
 from seustream.engine.stream.evaluate import evaluate
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.merge import END_OF_STREAM, Slice, timestamps, whole
 from seustream.engine.stream.operator import EARLIEST, Answer
-from seustream.engine.stream.schema import arrow_type, stream_schema
+from seustream.engine.stream.schema import stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
 
 _AT_THE_END = NEVER - 1
@@ -115,7 +114,7 @@ class ChangeOperator:
         came, left = (of.some(self.meets.view[of.places]) for of in (came, left))
         if groups is not None:
             groups.make_room(len(root.came.places))
-        found = self._answer(self._differences(rows, came, left), moments)
+        found = self._differences(rows, came, left)
         root.settle()
         if groups is not None and groups.stay and isinstance(root, TupleSpans):
             root.forget()  # they need no rows
@@ -125,18 +124,18 @@ class ChangeOperator:
             self.meets.append(kept)
             if groups is not None:
                 groups.keep(stays, kept)
-        return found
+        return found.answer(self.node, moments.time(found.moment))
 
-    def _differences(self, rows: Ints, came: Changed, left: Changed) -> list[Change]:
+    def _differences(self, rows: Ints, came: Changed, left: Changed) -> Signed:
         """Returns the changes by what comes and leaves; `rows` has the tuples by place."""
         if self.groups is None:
             some = (rows[came.places], came.numbers), (rows[left.places], left.numbers)
-            return list(self._rows(*some))
+            return self._rows(*some)
         order = np.lexsort((*_tuples(rows[came.places]), came.numbers))
         new = Changed(came.places[order], came.numbers[order])
         fresh = rows[new.places]
         columns = self._columns(fresh), self.frame.oldest(fresh)
-        return list(self.groups.changes(columns, new, left, self.own_faults))
+        return self.groups.changes(columns, new, left, self.own_faults)
 
     def _where(self, rows: Ints) -> npt.NDArray[np.bool_]:
         found = np.zeros(len(rows), np.bool_)
@@ -150,46 +149,30 @@ class ChangeOperator:
         read += [] if query.having is None else [query.having]
         return self.frame.columns(read, rows)
 
-    def _rows(self, came: tuple[Ints, Ints], left: tuple[Ints, Ints]) -> Iterator[Change]:
-        """Yields rows that come and go, given by their tuples and moments. Equal rows that do both at one
+    def _rows(self, came: tuple[Ints, Ints], left: tuple[Ints, Ints]) -> Signed:
+        """Returns rows that come and go, given by their tuples and moments. Equal rows that do both at one
         moment are no change."""
-        rows = np.concatenate((left[0], came[0]))
-        number = np.concatenate((left[1], came[1]))
-        values = self._values(left[0], Faults()), self._values(came[0], self.own_faults)
-        cells = [*values[0], *values[1]]
-        plus = np.arange(len(rows)) >= len(left[0])
-        named = [(at, repr(of[:-1])) for at, of in zip(number.tolist(), cells, strict=True)]
-        arriving, leaving = (
-            Counter(one for one, sign in zip(named, plus.tolist(), strict=True) if sign is of)
-            for of in (True, False)
+        rows, moment = (np.concatenate(both) for both in zip(left, came, strict=True))
+        numbers = RowNumbers(item_types(self.node))
+        row = np.concatenate(
+            (
+                self._numbered(left[0], numbers, Faults()),
+                self._numbered(came[0], numbers, self.own_faults),
+            )
         )
-        same = {True: arriving & leaving, False: arriving & leaving}
-        for place in np.lexsort((*_tuples(rows), plus, number)).tolist():
-            sign = bool(plus[place])
-            if same[sign][named[place]] > 0:
-                same[sign][named[place]] -= 1
-            else:
-                yield named[place][0], sign, cells[place]
+        comes = np.arange(len(rows)) >= len(left[0])
+        order = np.lexsort((*_tuples(rows), comes, moment))
+        order = order[changing(row[order], moment[order], comes[order])]
+        columns = numbers.columns(row[order], self.frame.oldest(rows[order]))
+        return Signed(moment[order], comes[order], columns)
 
-    def _values(self, rows: Ints, faults: Faults) -> list[Cells]:
-        """Returns the items of rows, with their oldest times."""
+    def _numbered(self, rows: Ints, numbers: RowNumbers, faults: Faults) -> Ints:
         if not len(rows):
-            return []
+            return np.empty(0, np.int64)
         leaf = leaves(self._columns(rows))
         items = [item.expression for item in self.node.items[1:]]
         with faults.naming(lambda row: self.frame.named(rows[row])):
-            columns = [evaluate(e, leaf, len(rows), faults).to_pylist() for e in items]
-        return list(zip(*columns, self.frame.oldest(rows).tolist(), strict=True))
-
-    def _answer(self, found: list[Change], moments: Moments) -> pa.Table:
-        schema = [arrow_type(item.expression.type) for item in self.node.items[1:]]
-        columns = [
-            pa.array([row[place] for _, _, row in found], of) for place, of in enumerate(schema)
-        ]
-        op = pa.array(["+" if comes else "-" for _, comes, _ in found], pa.string())
-        oldest = pa.array([row[-1] for _, _, row in found], pa.int64())
-        newest = pa.array(moments.time(np.array([at for at, _, _ in found], np.int64)))
-        return answer(self.node, [op, *columns, oldest, newest])
+            return numbers.of([evaluate(e, leaf, len(rows), faults) for e in items], len(rows))
 
     # --- memory and state -----------------------------------------------------
 

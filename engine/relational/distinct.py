@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from seustream.compiler.logical import program as logical
+from seustream.engine.host.keys import KeyNumbers
+from seustream.engine.kernels import native
 from seustream.engine.relational.inputs import Inputs
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.faults import QueryFaults
-from seustream.engine.stream.merge import timestamps
-from seustream.engine.stream.operator import Answer
+from seustream.engine.stream.growing import Growing
+from seustream.engine.stream.merge import END_OF_STREAM, timestamps
+from seustream.engine.stream.operator import EARLIEST, Answer
+from seustream.engine.stream.schema import stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
+from seustream.engine.stream.taken import taken
 from seustream.hdl.device import WindowKind
+
+Ints = npt.NDArray[np.int64]
+
+
+_FEW = 4096
+"""Rows that may be remembered beyond twice the number within the window."""
+_NEVER = np.iinfo(np.int64).min
 
 
 class DistinctRows:
@@ -27,8 +39,21 @@ class DistinctRows:
         self.input = Inputs(node.inputs)
         self.inputs = self.input.names
         self.push, self.advance = self.input.push, self.input.advance
-        self.given: dict[tuple[Any, ...], int] = {}
         self.count = 0
+        self.now = EARLIEST
+        window = node.window
+        sizes = {WindowKind.ROWS: window.size, WindowKind.RANGE: window.size + 1}
+        self.gap = sizes.get(window.kind, END_OF_STREAM)
+        types = [of.type for of in stream_schema(node.inputs[0])][1:-1]
+        self._remember([pa.array([], of) for of in types], np.empty(0, np.int64))
+
+    def _remember(self, columns: Sequence[pa.Array], given: Ints) -> None:
+        """Remembers only these distinct rows, and when they were given."""
+        self.keys = KeyNumbers([column.type for column in columns])
+        self.given = Growing()  # by key
+        self.keys.numbers(columns, len(given))
+        self.given.append(given)
+        self.enough = 2 * len(given) + _FEW
 
     @property
     def watermark(self) -> int:
@@ -37,53 +62,39 @@ class DistinctRows:
     def outputs(self) -> Iterator[Answer]:
         for part in self.input.release():
             (rows,) = part.rows
-            times, *columns, oldest = rows.columns
-            by_rows = self.node.window.kind is WindowKind.ROWS
-            numbers = np.arange(self.count, self.count + rows.num_rows)
-            clock = (numbers if by_rows else timestamps(rows)).tolist()
-            self.count += rows.num_rows
-            cells = zip(*(_comparable(column) for column in columns), strict=True)
-            fresh = [self._is_new(key, now) for key, now in zip(cells, clock, strict=True)]
-            self._forget(clock[-1])
-            some = pa.array(np.flatnonzero(fresh))
+            times, *columns, oldest = [column.combine_chunks() for column in rows.columns]
+            some = np.flatnonzero(self._fresh(columns, timestamps(rows)))
             if len(some):
-                found = [column.take(some) for column in (*columns, oldest, times)]
+                found = [taken(column, some) for column in (*columns, oldest, times)]
                 yield self.node.name, answer(self.node, found)
 
-    def _is_new(self, key: tuple[Any, ...], now: int) -> bool:
-        before = self.given.get(key)
-        if before is not None and self._within(before, now):
-            return False
-        self.given.pop(key, None)  # so that keys stay in the order they were given
-        self.given[key] = now
-        return True
+    def _fresh(self, columns: Sequence[pa.Array], ts: Ints) -> npt.NDArray[np.uint8]:
+        """Returns the flags of new rows that are given."""
+        clock = ts
+        if self.node.window.kind is WindowKind.ROWS:
+            clock = np.arange(self.count, self.count + len(ts))
+        self.count += len(ts)
+        keys, fresh = self.keys.numbers(columns, len(ts)), np.empty(len(ts), np.uint8)
+        self.given.append(np.full(len(self.keys) - len(self.given), _NEVER))
+        native.apart(keys, np.ascontiguousarray(clock), self.gap, self.given.view, fresh)
+        self.now = int(clock[-1])
+        if len(self.keys) > self.enough:
+            self._remember(*self._within())
+        return fresh
 
-    def _within(self, before: int, now: int) -> bool:
-        window = self.node.window
-        if window.kind is WindowKind.UNBOUNDED:
-            return True
-        last = now - before
-        return last < window.size if window.kind is WindowKind.ROWS else last <= window.size
-
-    def _forget(self, now: int) -> None:
-        """Forgets rows that are out of the window, oldest first."""
-        while self.given:
-            key, before = next(iter(self.given.items()))
-            if self._within(before, now):
-                return
-            del self.given[key]
+    def _within(self) -> tuple[list[pa.Array], Ints]:
+        """Returns the rows given within the window, and when."""
+        given = self.given.view
+        some = np.flatnonzero(given > self.now - self.gap)
+        some = some[np.argsort(given[some], kind="stable")]
+        return self.keys.values(some), given[some]
 
     def snapshot(self) -> bytes:
         plain = {"text": self.node.text, "count": self.count, "inputs": self.input.plain()}
-
-        schema = self.input.tables()[f"waiting {self.inputs[0]}"].schema
-        columns = list(zip(*self.given, strict=True)) or [()] * len(self.node.items)
-        names = [f"c{number}" for number in range(len(self.node.items))]
-        cells = [
-            pa.array(column, schema.field(number + 1).type) for number, column in enumerate(columns)
-        ]
-        given = pa.table([*cells, pa.array(self.given.values(), pa.int64())], names=[*names, "at"])
-        return Snapshot("distinct", plain, self.input.tables() | {"given": given}).pack()
+        columns, given = self._within()
+        names = [f"c{number}" for number in range(len(columns))]
+        table = pa.table([*columns, pa.array(given)], names=[*names, "at"])
+        return Snapshot("distinct", plain, self.input.tables() | {"given": table}).pack()
 
     def restore(self, snapshot: bytes) -> None:
         """Restores the rows of a query of the same text."""
@@ -91,15 +102,8 @@ class DistinctRows:
         if state.plain["text"] != self.node.text:
             return
         self.count = state.plain["count"]
-        *columns, at = state.tables["given"].columns
-        keys = zip(*(_comparable(column) for column in columns), strict=True)
-        self.given = dict(zip(keys, at.to_pylist(), strict=True))
+        *columns, at = [column.combine_chunks() for column in state.tables["given"].columns]
+        given = np.asarray(at, dtype=np.int64)
+        self._remember(columns, given)
+        self.now = int(given.max(initial=EARLIEST))
         self.input.restore(state.plain["inputs"], state.tables)
-
-
-def _comparable(column: pa.ChunkedArray) -> list[Any]:
-    """Returns the values of a column, with lists as tuples."""
-    values: list[Any] = column.to_pylist()
-    if pa.types.is_list(column.type):
-        return [None if value is None else tuple(value) for value in values]
-    return values

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,6 +19,15 @@ from seustream.engine.host.sliding import HeldMembers, Sliding
 from seustream.engine.relational.closed import ranks
 from seustream.engine.relational.combinations import Ints
 from seustream.engine.relational.spans import Changed
+from seustream.engine.relational.told import (
+    NOWHERE,
+    Bools,
+    Columns,
+    Signed,
+    ToldRows,
+    item_types,
+    signed,
+)
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.schema import arrow_type
@@ -30,10 +35,6 @@ from seustream.engine.stream.taken import taken
 
 _FEW = 4096
 _ROWS = x.AggregateCall("count", (), (), BIGINT)
-
-Cells = tuple[Any, ...]
-Change = tuple[int, bool, Cells]
-"""The number of its moment, whether the row comes, and the row: its items and its oldest time."""
 
 
 class ChangedGroups:
@@ -51,7 +52,7 @@ class ChangedGroups:
             [*of.numbers, (len(of.arguments),), ()],
             [*(e.type for e in of.arguments), BIGINT],
         )
-        self.told: dict[int, Cells] = {}
+        self.told = ToldRows(item_types(node))
         self.members = Growing()
         """The present members by their places, as numbers in the order in which all came; what stands for
         others is arbitrary."""
@@ -73,8 +74,8 @@ class ChangedGroups:
         come: Changed,
         leave: Changed,
         faults: Faults,
-    ) -> Iterator[Change]:
-        """Yields the changes of groups whose members come, in this order with these rows and their
+    ) -> Signed:
+        """Returns the changes of groups whose members come, in this order with these rows and their
         oldest times, and leave. Both are given by their places among the members, and the numbers
         of their moments."""
         columns, oldest = rows
@@ -91,19 +92,33 @@ class ChangedGroups:
             kept[np.flatnonzero(holds(self.form.having, leaves(some), len(at), faults))] = True
             there &= kept
         items = [item.expression for item in self.form.answers.items[1:]]
-        found = [evaluate(e, leaves(some), len(at), faults).to_pylist() for e in items]
-        cells = zip(*found, since.to_pylist(), strict=True)
-        for n, g, present, row in zip(
-            number.tolist(), at.tolist(), there.tolist(), cells, strict=True
-        ):
-            before = self.told.get(g)
-            if before is not None and present and before[:-1] == row[:-1]:
-                continue
-            if before is not None:
-                yield n, False, self.told.pop(g)
-            if present:
-                self.told[g] = row
-                yield n, True, row
+        row = [evaluate(e, leaves(some), len(at), faults) for e in items]
+        return self._differing(number, at, there, [*row, since])
+
+    def _differing(self, moment: Ints, at: Ints, there: Bools, rows: Columns) -> Signed:
+        """Returns what changes where groups have these rows at some moments, in order; some have none."""
+        told = self.told
+        told.trim()
+        groups, of = np.unique(at, return_inverse=True)
+        # The row of each group, then those of this step, by group.
+        *items, oldest = rows
+        new = np.where(there, told.numbers.of(items, len(at)), NOWHERE)
+        parts = told.last(groups), (new, np.asarray(oldest.fill_null(0), dtype=np.int64))
+        row, since = (np.concatenate(both) for both in zip(*parts, strict=True))
+        order = np.argsort(np.concatenate((np.arange(len(groups)), of)), kind="stable")
+        begins = order < len(groups)
+        # Equal rows stay what they are.
+        changed = begins.copy()
+        changed[1:] |= row[order][1:] != row[order][:-1]
+        last = order[np.maximum.accumulate(np.where(changed, np.arange(len(order)), 0))]
+        some = np.flatnonzero(changed & ~begins)
+        goes, comes = np.full(len(at), NOWHERE), np.full(len(at), NOWHERE)
+        place = np.where(row == NOWHERE, NOWHERE, np.arange(len(row)))
+        point = order[some] - len(groups)
+        goes[point], comes[point] = place[last[some - 1]], place[order[some]]
+        ends = last[np.flatnonzero(np.append(begins, True))[1:] - 1]
+        told.tell(groups, row[ends], since[ends])
+        return signed(goes, comes, moment, lambda at: told.numbers.columns(row[at], since[at]))
 
     def _points(
         self,
@@ -140,7 +155,7 @@ class ChangedGroups:
         keys = [ranks(column, False, False) for column in self.keys.values(groups)]
         return np.lexsort((*reversed(keys),))
 
-    def keep(self, stays: Ints, shown: npt.NDArray[np.bool_]) -> None:
+    def keep(self, stays: Ints, shown: Bools) -> None:
         """Keeps only the members at these places, which get those from 0 up; `shown` tells by new place
         where there is one. Rebuilds the state from them once most have left."""
         kept, self.members = self.members.view[stays], Growing()
@@ -156,26 +171,20 @@ class ChangedGroups:
             self.aggregates.values(number, members) for number in range(len(self.aggregates.types))
         ]
         before = self.aggregates.groups(members)
-        keys, told = self.keys.values(before), self.told
+        keys = self.keys.values(before)
         self._begin()
         group = self.keys.numbers(keys, len(before))
         self.aggregates.add(values, group)
         came, nothing = np.arange(len(places)), np.empty(0, np.int64)
         self.members.view[places] = came
         self.aggregates.at(Turns(came, nothing, nothing), Faults())
-        now = dict(zip(before.tolist(), group.tolist(), strict=True))
-        self.told = {now[of]: row for of, row in told.items()}
+        groups, first = np.unique(before, return_index=True)
+        self.told.renumber(groups, group[first])
 
     def table(self) -> pa.Table:
         """Returns the row that each group gave last: its keys, then the row."""
-        groups = np.array([*self.told], np.int64)
-        keys = self.keys.values(groups)
-        items = [arrow_type(item.expression.type) for item in self.node.items[1:]]
-        rows = [
-            pa.array([row[place] for row in self.told.values()], of)
-            for place, of in enumerate([*items, pa.int64()])
-        ]
-        columns = [*keys, *rows]
+        groups, rows = self.told.all()
+        columns = [*self.keys.values(groups), *rows]
         return pa.table(columns, names=[f"c{number}" for number in range(len(columns))])
 
     def states(self) -> dict[str, pa.Table]:
@@ -184,12 +193,9 @@ class ChangedGroups:
 
     def restore(self, told: pa.Table, states: pa.Table | None) -> None:
         """Restores the rows from a table, and the states of groups that need no members."""
-        keys = [told.column(n).combine_chunks() for n in range(len(self.node.group_by))]
-        rows = zip(
-            *(told.column(n).to_pylist() for n in range(len(keys), told.num_columns)), strict=True
-        )
-        groups = self.keys.numbers(keys, told.num_rows).tolist()
-        self.told = dict(zip(groups, rows, strict=True))
+        columns, keys = [one.combine_chunks() for one in told.columns], len(self.node.group_by)
+        groups = self.keys.numbers(columns[:keys], told.num_rows)
+        self.told.add(groups, columns[keys:])
 
 
 class _LastingGroups(ChangedGroups):
@@ -223,7 +229,7 @@ class _LastingGroups(ChangedGroups):
         order = np.lexsort((np.argsort(self._by_key(groups))[of], number))
         return number[order], at[order], [taken(one, order) for one in found]
 
-    def keep(self, stays: Ints, shown: npt.NDArray[np.bool_]) -> None:
+    def keep(self, stays: Ints, shown: Bools) -> None:
         pass
 
     def states(self) -> dict[str, pa.Table]:

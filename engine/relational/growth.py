@@ -6,7 +6,6 @@ last row stays: the rows that came and did not go are the query's result without
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,15 +18,14 @@ from seustream.engine.host.aggregates import spanned
 from seustream.engine.host.rows import leaves
 from seustream.engine.relational.measures import Measures
 from seustream.engine.relational.times import edges, numbers, sessions
-from seustream.engine.stream.answers import answer
+from seustream.engine.relational.told import NOWHERE, Bools, Columns, RowNumbers, item_types, signed
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.merge import timestamps
-from seustream.engine.stream.schema import arrow_type
 from seustream.engine.stream.spans import extremes
+from seustream.engine.stream.taken import taken
 
 Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)
@@ -78,16 +76,18 @@ def changes_of(
     values = [column.combine_chunks() for column in kept.take(pa.array(of.rows)).columns]
     since = extremes(np.asarray(values[1]), lo, hi, len(at), greatest=False)
 
-    def rows(asked: Bools, counting: Faults) -> Iterator[tuple[bool, tuple[object, ...]]]:
-        """Yields, for the points asked for, whether HAVING keeps the row, and the row."""
+    def rows(asked: Bools, counting: Faults) -> tuple[Bools, Columns]:
+        """Returns, for the points asked for, whether HAVING keeps the row, and the rows."""
         some = np.flatnonzero(asked)
         points: Ints = np.cumsum(asked) - asked
         lows = np.append(points, len(some))[lo]
         turns = spanned(lows, np.full(len(lows), len(some)), unit[at[some]])
-        named = [f"the group of the window that begins at ts {of.start[at[one]]}" for one in some]
-        with counting.naming(named.__getitem__):
+        start = of.start[at[some]]
+        with counting.naming(
+            lambda point: f"the group of the window that begins at ts {start[point]}"
+        ):
             found = measures.of_points(values[2:], at[some], unit, turns, counting)
-            found[-1, logical.WINDOW_START.name] = pa.array(of.start[at[some]])
+            found[-1, logical.WINDOW_START.name] = pa.array(start)
             found[-1, logical.WINDOW_END.name] = pa.array(of.end[at[some]])
             there = np.ones(len(some), np.bool_)
             if node.having is not None:
@@ -95,30 +95,25 @@ def changes_of(
                 over = measures.over(node.having)
                 there[np.flatnonzero(holds(over, leaves(found), len(some), counting))] = True
             items = [measures.over(item.expression) for item in node.items[1:]]
-            columns = [evaluate(e, leaves(found), len(some), counting).to_pylist() for e in items]
-        cells = zip(*columns, strict=True) if columns else [()] * len(some)
-        yield from zip(there.tolist(), cells, strict=True)
+            return there, [evaluate(e, leaves(found), len(some), counting) for e in items]
 
     scratch = Faults()
-    shown = list(rows(np.ones(len(at), np.bool_), scratch))
+    there, shown = rows(np.ones(len(at), np.bool_), scratch)
     if scratch.total:  # old rows' faults were counted when they were new
-        list(rows(fresh[at], faults))
+        rows(fresh[at], faults)
     first = np.searchsorted(unit, unit[at])
     order = np.lexsort((of.rows[first], of.end[at], of.start[at], time[at]))
-    places, signs = list[int](), list[str]()
-    for place in order[fresh[at][order]].tolist():
-        old = place - 1 if place and unit[at[place - 1]] == unit[at[place]] else None
-        gone, come = old is not None and shown[old][0], shown[place][0]
-        if gone and come and old is not None and shown[old][1] == shown[place][1]:
-            continue
-        places += [place - 1] * gone + [place] * come
-        signs += ["-"] * gone + ["+"] * come
-    found = [shown[place][1] for place in places]
-    types = [arrow_type(item.expression.type) for item in node.items[1:]]
-    columns = [pa.array([row[n] for row in found], kind) for n, kind in enumerate(types)]
-    when = np.array(places, np.int64) + (np.array(signs, object) == "-")
-    times = [pa.array(since[places]), pa.array(time[at][when.astype(np.int64)])]
-    return answer(node, [pa.array(signs, pa.string()), *columns, *times])
+    order = order[fresh[at][order]]
+    old = np.where((order > 0) & (unit[at[order - 1]] == unit[at[order]]), order - 1, NOWHERE)
+    row: Ints = np.append(np.where(there, np.arange(len(at)), NOWHERE), NOWHERE)
+    number = np.append(RowNumbers(item_types(node)).of(shown, len(at)), NOWHERE)
+    goes, comes = row[old], row[order]
+    some = number[goes] != number[comes]
+    when, columns = time[at][order[some]], [*shown, pa.array(since)]
+    changes = signed(
+        goes[some], comes[some], when, lambda at: [taken(column, at) for column in columns]
+    )
+    return changes.answer(node, changes.moment)
 
 
 def _grouped(every: logical.Periodic | logical.Sessions, group: Ints, ts: Ints) -> _WindowRows:

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from seustream.compiler.logical.windows import PartitionWindow
+from seustream.engine.host.keys import KeyNumbers
 from seustream.engine.host.stores import Stores
+from seustream.engine.kernels import native
+from seustream.engine.stream.growing import Growing
 
 Ints = npt.NDArray[np.int64]
 
 _NEVER = np.iinfo(np.int64).max
+
+
+class PushedRows:
+    """The places of rows that have been pushed out, each until it is taken."""
+
+    def __init__(self) -> None:
+        self._out, self._by = Growing(), Growing()
+
+    def add(self, out: Ints, by: Ints) -> None:
+        """Takes rows, and those that push them out, in order."""
+        self._out.append(out)
+        self._by.append(by)
+
+    def take(self, place: int) -> Ints:
+        """Removes the rows pushed out by those up to a place, and returns them."""
+        count = int(np.searchsorted(self._by.view, place, side="right"))
+        found: Ints = self._out.view[:count].copy()
+        self._out.drop(count)
+        self._by.drop(count)
+        return found
 
 
 class Partitions:
@@ -26,44 +47,65 @@ class Partitions:
         self.window, self.stream, self.store = window, stream, stores[stream]
         columns = {column.lower(): column for column in self.store.schema.names}
         self.columns = [columns[key.lower()] for key in window.keys if key.lower() in columns]
-        self.gone, self.time = np.empty(0, np.int64), np.empty(0, np.int64)
-        self.last: dict[tuple[Any, ...], deque[int]] = {}
+        self._gone, self._time = Growing(), Growing()
+        self.keys = KeyNumbers([self.store.schema.field(name).type for name in self.columns])
+        self.last = native.LastOfKeys()
+        self.last.configure(window.size)
+        self._readers: list[PushedRows] = []
+
+    @property
+    def gone(self) -> Ints:
+        """By place in the store, the place of the row that pushes this one out, or the greatest number."""
+        found: Ints = self._gone.view
+        return found
+
+    @property
+    def time(self) -> Ints:
+        """The times of these rows."""
+        found: Ints = self._time.view
+        return found
 
     def add(self, new: Ints) -> tuple[Ints, Ints]:
         """Takes the rows at these places of the store. Returns the places, in the order of arrival,
         of the rows that are pushed out, and of those that push them out."""
         nothing = np.full(len(new), _NEVER)
-        self.gone = np.concatenate((self.gone, nothing))
-        self.time = np.concatenate((self.time, nothing))
+        self._gone.append(nothing)
+        self._time.append(nothing)
         positions, times = self.store.position[0], self.store.timestamp
+        came = np.ascontiguousarray(positions[new])
         taken = self.store.columns(self.columns, new)
-        keys = zip(*(taken[name].to_pylist() for name in self.columns), strict=True)
-        came, gone = [], []
-        for key, position in zip(keys, positions[new].tolist(), strict=True):
-            rows = self.last.setdefault(key, deque())
-            rows.append(position)
-            if len(rows) > self.window.size:
-                came.append(rows.popleft())
-                gone.append(position)
-        out, by = np.array(came, np.int64), np.array(gone, np.int64)
+        out = np.empty(len(new), np.int64)
+        numbers = self.keys.numbers([taken[name] for name in self.columns], len(new))
+        self.last.add(numbers, came, out)
+        pushes = out >= 0
+        out, by = out[pushes], came[pushes]
+        for reader in self._readers:
+            reader.add(out, by)
         at = np.minimum(np.searchsorted(positions, out), max(len(positions) - 1, 0))
         there = positions[at] == out
         pushing = np.searchsorted(positions, by[there])
         self.gone[at[there]], self.time[at[there]] = by[there], times[pushing]
         return out, by
 
+    def reader(self) -> PushedRows:
+        """Returns the rows that are pushed out from now on."""
+        self._readers.append(PushedRows())
+        return self._readers[-1]
+
     def keep(self, places: Ints) -> None:
         """Follows the store, which keeps only these rows."""
-        self.gone, self.time = self.gone[places], self.time[places]
+        for column in (self._gone, self._time):
+            kept = column.view[places]
+            column.drop(len(column))
+            column.append(kept)
 
     # --- state ----------------------------------------------------------------
 
     def tables(self, name: str) -> dict[str, pa.Table]:
         """Returns the state: of the rows in the store, and of the rows in windows."""
-        rows = [(*key, place) for key, last in self.last.items() for place in last]
-        columns = list(zip(*rows, strict=True)) or [()] * (len(self.columns) + 1)
-        types = [self.store.schema.field(column).type for column in self.columns]
-        cells = [pa.array(c, of) for c, of in zip(columns, [*types, pa.int64()], strict=True)]
+        keys, places = (np.empty(self.last.count(), np.int64) for _ in range(2))
+        self.last.held(keys, places)
+        cells = [*self.keys.values(keys), pa.array(places)]
         names = [f"c{number}" for number in range(len(cells))]
         return {
             f"{name} rows": pa.table({"gone": self.gone, "time": self.time}),
@@ -72,9 +114,9 @@ class Partitions:
 
     def restore(self, tables: Mapping[str, pa.Table], name: str) -> None:
         """Restores a state over a store that has the same rows as before."""
-        rows = tables[f"{name} rows"]
-        self.gone = np.array(rows.column("gone").combine_chunks(), dtype=np.int64)
-        self.time = np.array(rows.column("time").combine_chunks(), dtype=np.int64)
-        columns = [column.to_pylist() for column in tables[f"{name} last"].columns]
-        for *key, place in zip(*columns, strict=True):
-            self.last.setdefault(tuple(key), deque()).append(place)
+        rows, last = tables[f"{name} rows"], tables[f"{name} last"]
+        for column, of in ((self._gone, "gone"), (self._time, "time")):
+            column.append(np.asarray(rows.column(of).combine_chunks(), dtype=np.int64))
+        *keys, places = [column.combine_chunks() for column in last.columns]
+        numbers = self.keys.numbers(keys, last.num_rows)
+        self.last.add(numbers, np.array(places, np.int64), np.empty(last.num_rows, np.int64))

@@ -18,6 +18,7 @@ from seustream.engine.relational.combinations import (
     Lives,
     TreeSources,
 )
+from seustream.engine.relational.keyed import Keyed
 from seustream.engine.relational.slots import Slots
 from seustream.engine.stream.growing import Growing
 from seustream.hdl.device import WindowKind
@@ -102,7 +103,11 @@ class Pool(Slots):
         self.frame, self.width = frame, len(frame.sources)
         windows = {number: frame.sources[number].window for number in sources}
         self._ends_by_time = frame.ends_by_time(windows)
-        self._partitioned = any(isinstance(of, PartitionWindow) for of in windows.values())
+        self._pushed = {
+            number: frame.partitions[number].reader()
+            for number, of in windows.items()
+            if isinstance(of, PartitionWindow)
+        }
         self._counted = [
             number
             for number, of in windows.items()
@@ -121,6 +126,10 @@ class Pool(Slots):
         self._arrival, self._moment, self._last = Growing(), Growing(), Growing()
         self._by_time, self._by_arrival = Ordered(), Ordered()
         self._by_row = {number: Ordered() for number in self._counted}
+        # By the places of their rows in the order of all streams; rows that have been pushed out by then are
+        # known when they come.
+        self._by_place = {number: Keyed() for number in self._pushed}
+        self._by_push = Ordered()
 
     @property
     def view(self) -> Combinations:
@@ -154,6 +163,14 @@ class Pool(Slots):
             mine = found.rows[:, number]
             there = mine != NOTHING
             rows.add(mine[there], places[there])
+        for number, index in self._by_place.items():
+            mine, store = found.rows[:, number], self.frame.store(number)
+            there = mine != NOTHING
+            at, place = store.index(mine[there]), np.full(len(mine), NOTHING)
+            place[there] = store.position[0][at]
+            index.append((place, there.astype(np.uint8)))
+            gone = self.frame.partitions[number].gone[at]
+            self._by_push.add(gone[gone < NEVER], places[there][gone < NEVER])
         if self._waits:
             self._by_arrival.add(arrival, places)
         return places
@@ -173,12 +190,16 @@ class Pool(Slots):
     def ended(self, frontier: Frontier) -> Ints:
         """Returns the places of those that are within together with nothing that comes later. Each is
         returned once if it leaves then."""
-        if frontier.place == NEVER or self._partitioned:
+        if frontier.place == NEVER:
             here = np.flatnonzero(self.here)
             return here[frontier.ended(self.lives(here))]
         found = [self._by_time.take(frontier.time)]
         for number, rows in self._by_row.items():
             found.append(rows.take(self.frame.pushed_before(number, frontier.place)))
+        for number, index in self._by_place.items():
+            found.append(index.places(self._pushed[number].take(frontier.place)))
+        if self._pushed:
+            found.append(self._by_push.take(frontier.place + 1))
         places = found[0] if len(found) == 1 else np.unique(np.concatenate(found))
         return places[self.here[places]] if self.left else places
 

@@ -6,13 +6,9 @@ and the others as better ones come.
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,21 +16,24 @@ from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical import program as logical
+from seustream.engine.host.keys import KeyNumbers
 from seustream.engine.relational.held import KeyedRows
 from seustream.engine.relational.pool import Ordered
 from seustream.engine.relational.ranks import Ints, RankOperator
-from seustream.engine.stream.answers import answer
+from seustream.engine.relational.told import (
+    NOWHERE,
+    Bools,
+    Columns,
+    Signed,
+    Telling,
+    ToldRows,
+    item_types,
+)
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.merge import END_OF_STREAM, timestamps
 from seustream.engine.stream.operator import Answer
-from seustream.engine.stream.schema import arrow_type
 from seustream.engine.stream.snapshot import Snapshot, unpack
-
-Cells = tuple[Any, ...]
-Change = tuple[bool, Cells, int]
-"""True for a row that comes and False for one that goes; its items and its oldest time; and
-when."""
 
 _AT_A_TIME = 512
 """New rows that are tested together for a place among the best, before the best are found again."""
@@ -49,7 +48,7 @@ class RankChangeOperator(RankOperator):
     def __init__(self, node: logical.RankChanges, faults: QueryFaults) -> None:
         super().__init__(node, faults)
         self.waiting = self.kept.store.schema.empty_table()  # more rows of their time may come
-        self.told: list[Cells | None] = []  # by place
+        self.told = ToldRows(item_types(node))  # by place
         self.signs = None if node.signed is None else 1 + node.columns.index(node.signed)
         if self.signs is not None and any(map(_reads_time, self.partition)):
             # A row that goes may be in another partition than the row that it removes.
@@ -72,23 +71,15 @@ class RankChangeOperator(RankOperator):
             rows = self.waiting.slice(0, count).combine_chunks()
             self.waiting = self.waiting.take(pa.array(np.arange(count, self.waiting.num_rows)))
             self._count_faults(rows)
-            found = [change for some in _slices(rows) for change in self._changes(some)]
-            if found:
-                yield self.node.name, self._rows(found)
+            found = [self._changes(some) for some in _slices(rows)]
+            if any(len(of.moment) for of in found):
+                changes = [of.answer(self.node, of.moment) for of in found]
+                yield self.node.name, pa.concat_tables(changes).combine_chunks()
         self._forget()
-
-    def _rows(self, found: list[Change]) -> pa.Table:
-        types = [arrow_type(item.expression.type) for item in self.node.items[1:]]
-        columns = [pa.array([row[n] for _, row, _ in found], of) for n, of in enumerate(types)]
-        op = pa.array(["+" if comes else "-" for comes, _, _ in found], pa.string())
-        oldest = pa.array([row[-1] for _, row, _ in found], pa.int64())
-        return answer(
-            self.node, [op, *columns, oldest, pa.array([at for *_, at in found], pa.int64())]
-        )
 
     # --- a step ---------------------------------------------------------------
 
-    def _changes(self, fresh: pa.Table) -> list[Change]:
+    def _changes(self, fresh: pa.Table) -> Signed:
         """Returns the changes that new rows make, one time after the other. Only rows of their partitions
         are looked at, and partitions change on their own: those that change for the first time in this
         step are looked at together, then those that do for the second time, and so on."""
@@ -96,76 +87,64 @@ class RankChangeOperator(RankOperator):
         places = self.kept.of(np.unique(mine))
         old, count = len(places), len(places) + fresh.num_rows
         rows = pa.concat_tables([self.kept.table(places), fresh]).combine_chunks()
-        told = [*(self.told[place] for place in places.tolist()), *[None] * fresh.num_rows]
+        told = Telling(self.told, places, fresh.num_rows)
         seen, ts = self._seen(rows), timestamps(rows)
         numbers = np.concatenate((self.kept.groups(places), mine))
         _, group = np.unique(numbers, return_inverse=True)
         counts = np.ones(count, np.bool_)
         if self.node.best is not None and old:
             counts[old:] = self._may_count(seen, count, old)
-        touches, goes = counts.copy(), dict[int, int]()
+        touches, goes = counts.copy(), np.full(count, NOWHERE)
         if self.signs is not None:
             goes = _pairs(rows, self.signs)
             touches = np.ones(count, np.bool_)
-            counts[list(goes)] = False
-        said: list[_Said] = []
+            counts[goes != NOWHERE] = False
         for some in _turns(group[old:], ts[old:], touches[old:]):
             new = old + some
             # Up to the time of its turn, each partition has the rows that have come.
             until = np.zeros(int(group.max()) + 1, np.int64)
             until[group[new]] = old + np.searchsorted(ts[old:], ts[new], side="right")
-            gone = {place: goes[place] for place in new.tolist() if place in goes}
-            counts[[*gone.values()]] = False
+            by = new[goes[new] != NOWHERE]
+            counts[goes[by]] = False
             present = np.flatnonzero(counts & (np.arange(count) < until[group]))
             time = np.zeros(len(until), np.int64)
             time[group[new]] = ts[new]
-            said += self._turn(rows, present, new[counts[new]], gone, told, time[group])
+            told.go(ts[by], by, goes[by])
+            self._turn(rows, present, new[counts[new]], told, time[group])
+        changes = told.changes()
         self._keep_best(places, rows, numbers, counts, told)
-        return list(_differences(said))
+        return changes
 
-    def _turn(
-        self,
-        rows: pa.Table,
-        places: Ints,
-        new: Ints,
-        left: dict[int, int],
-        told: list[Cells | None],
-        when: Ints,
-    ) -> Iterator[_Said]:
-        """Yields the last results of some partitions, including those of rows that left, and their present
-        ones. `left` has the rows that left by the rows that removed them, and `when` a time by row."""
+    def _turn(self, rows: pa.Table, places: Ints, new: Ints, told: Telling, when: Ints) -> None:
+        """Tells the present results of some partitions, and that their last ones go; `when` has a time by
+        row."""
         some = rows.take(pa.array(places))
         seen, before = self._seen(some), self.counting.total
         self._place(seen, len(places))
-        of, cells = self._results(some, seen, np.arange(len(places)), self.counting)
+        of, found = self._results(some, seen, np.arange(len(places)), self.counting)
         if self.counting.total > before:
             fresh = np.flatnonzero(np.isin(places, new))
             own = self.faults[self.node.name]
             with own.naming(lambda row: f"the row at ts {when[places[fresh[row]]]}"):
                 self._results(some, seen, fresh, own)
-        gone = [(int(when[by]), (by, place)) for by, place in left.items()]
-        gone += [(int(when[place]), (len(told), place)) for place in places.tolist()]
-        for time, order in gone:
-            if (row := told[order[1]]) is not None:
-                yield _Said(time, False, order, row)
-                told[order[1]] = None
-        for place, row in zip(places[of].tolist(), cells, strict=True):
-            yield _Said(int(when[place]), True, (0, place), row)
-            told[place] = row
+        told.go(when[places], np.full(len(places), len(when)), places)
+        told.come(when[places[of]], places[of], found)
 
     def _results(
         self, rows: pa.Table, seen: dict[x.Leaf, pa.Array], some: Ints, faults: Faults
-    ) -> tuple[Ints, list[Cells]]:
-        """Returns those of some rows for which QUALIFY holds, and their cells."""
+    ) -> tuple[Ints, Columns]:
+        """Returns those of some rows for which QUALIFY holds, and their results."""
         of = {leaf: column.take(pa.array(some)) for leaf, column in seen.items()}
         if self.node.qualify is not None:
             kept = np.flatnonzero(holds(self.node.qualify, of.__getitem__, len(some), faults))
             of = {leaf: column.take(pa.array(kept)) for leaf, column in of.items()}
             some = some[kept]
         items = [item.expression for item in self.node.items[1:]]
-        columns = [evaluate(e, of.__getitem__, len(some), faults).to_pylist() for e in items]
-        oldest = rows.column(rows.num_columns - 1).take(pa.array(some)).to_pylist()
-        return some, list(zip(*columns, oldest, strict=True))
+        columns = [evaluate(e, of.__getitem__, len(some), faults) for e in items]
+        return some, [
+            *columns,
+            rows.column(rows.num_columns - 1).combine_chunks().take(pa.array(some)),
+        ]
 
     def _count_faults(self, rows: pa.Table) -> None:
         """Evaluates the operands of the functions in new rows, to count their faults."""
@@ -178,9 +157,7 @@ class RankChangeOperator(RankOperator):
             for e in dict.fromkeys(read):
                 evaluate(e, seen.__getitem__, len(times), own)
 
-    def _may_count(
-        self, seen: dict[x.Leaf, pa.Array], count: int, old: int
-    ) -> npt.NDArray[np.bool_]:
+    def _may_count(self, seen: dict[x.Leaf, pa.Array], count: int, old: int) -> Bools:
         """Returns which rows from `old` on can be among the best, judged only by the earlier
         rows."""
         assert self.node.best is not None
@@ -206,8 +183,8 @@ class RankChangeOperator(RankOperator):
         places: Ints,
         rows: pa.Table,
         numbers: Ints,
-        counts: npt.NDArray[np.bool_],
-        told: list[Cells | None],
+        counts: Bools,
+        told: Telling,
     ) -> None:
         """Keeps those of some whole partitions that count. The first of the rows are kept at `places`;
         `numbers` are those of all their partitions."""
@@ -219,18 +196,21 @@ class RankChangeOperator(RankOperator):
         stays = np.zeros(len(counts), np.bool_)
         stays[some] = True
         old = len(places)
-        for place, one in zip(places.tolist(), told[:old], strict=True):
-            self.told[place] = one
         new = old + np.flatnonzero(stays[old:])
         added = rows.take(pa.array(new))
-        self.told += [told[place] for place in new.tolist()]
-        self._note_ends(added, self.kept.add_to(numbers[new], added))
+        at = self.kept.add_to(numbers[new], added)
+        self._note_ends(added, at)
+        told.note(np.concatenate((np.arange(old), new)), np.concatenate((places, at)))
         self._drop(places[~stays[:old]])
+
+    def _drop(self, places: Ints) -> None:
+        self.told.forget(places)
+        super()._drop(places)
 
     def _compact(self) -> None:
         stays, self.ends = self.kept.compact(), Ordered()
-        self.told = [self.told[place] for place in stays.tolist()]
         every = np.arange(len(stays))
+        self.told.renumber(stays, every)
         self._note_ends(self.kept.table(every), every)
 
     def _forget(self) -> None:
@@ -259,9 +239,7 @@ class RankChangeOperator(RankOperator):
         kept = kept.combine_chunks()
         seen, count = self._seen(kept), kept.num_rows
         self._place(seen, count)
-        of, cells = self._results(kept, seen, np.arange(count), Faults())
-        known = dict(zip(of.tolist(), cells, strict=True))
-        self.told = [known.get(place) for place in range(count)]
+        self.told.add(*self._results(kept, seen, np.arange(count), Faults()))
         numbers = self._numbered(kept, Faults())
         self._note_ends(kept, self.kept.add_to(numbers, kept))
         self.input.restore(state.plain["inputs"], state.tables)
@@ -272,16 +250,7 @@ def _reads_time(e: x.Expression) -> bool:
     return any(column.name == TIME_COLUMN.name for column in x.columns(e))
 
 
-class _Said(NamedTuple):
-    """A row that a partition gave before or gives now, at a time; `order` among those of one kind."""
-
-    time: int
-    comes: bool
-    order: tuple[int, int]
-    row: Cells
-
-
-def _turns(group: Ints, time: Ints, touches: npt.NDArray[np.bool_]) -> Iterator[Ints]:
+def _turns(group: Ints, time: Ints, touches: Bools) -> Iterator[Ints]:
     """Yields new rows, those of each group's first time, then those of each group's second, and so on. A
     time at which no row of a group touches it is none of its times."""
     order = np.lexsort((time, group))
@@ -299,35 +268,30 @@ def _turns(group: Ints, time: Ints, touches: npt.NDArray[np.bool_]) -> Iterator[
         yield np.flatnonzero(number == one)
 
 
-def _differences(said: list[_Said]) -> Iterator[Change]:
-    """Yields what has gone at each time, then what has come. Equal rows that do both are no change."""
-    said.sort(key=lambda one: (one.time, one.comes, one.order))
-    for time, some in itertools.groupby(said, key=lambda one: one.time):
-        sides = list(some)
-        names = [repr(one.row[:-1]) for one in sides]
-        gone = Counter(name for one, name in zip(sides, names, strict=True) if not one.comes)
-        both = gone & Counter(name for one, name in zip(sides, names, strict=True) if one.comes)
-        same = {True: both.copy(), False: both}
-        for one, name in zip(sides, names, strict=True):
-            if same[one.comes][name]:
-                same[one.comes][name] -= 1
-            else:
-                yield one.comes, one.row, time
-
-
-def _pairs(rows: pa.Table, signs: int) -> dict[int, int]:
-    """Returns for each row that goes the row it removes: the first that is equal apart from its
-    times."""
+def _pairs(rows: pa.Table, signs: int) -> Ints:
+    """Returns for each row that goes the row it removes: the first that is equal apart from its times,
+    and still there. `NOWHERE` for all others."""
     names = [name for n, name in enumerate(rows.column_names[:-1]) if n not in (0, signs)]
-    known: dict[str, list[int]] = {}
-    found = {}
-    cells = zip(rows.column(signs).to_pylist(), rows.select(names).to_pylist(), strict=True)
-    for place, (sign, row) in enumerate(cells):
-        same = known.setdefault(repr(row), [])
-        if sign == "+":
-            same.append(place)
-        elif same:
-            found[place] = same.pop(0)
+    cells = [rows.column(name).combine_chunks() for name in names]
+    content = KeyNumbers([one.type for one in cells], zeros=True).numbers(cells, rows.num_rows)
+    goes = np.asarray(pc.equal(rows.column(signs), "-").combine_chunks())
+    order = np.argsort(content, kind="stable")
+    # Of equal rows, those that go when none is there remove nothing: their balance is below any before.
+    mine, step = content[order], np.where(goes[order], -1, 1)
+    first = np.searchsorted(mine, mine)
+    level = np.cumsum(step)
+    level -= (level - step)[first]
+    deep = 2 * (len(order) + 1) * mine  # each content is far below the ones before
+    least = np.minimum.accumulate(np.minimum(level, 0) - deep)
+    before = np.append(0, least[:-1])
+    before[first == np.arange(len(order))] = -deep[first == np.arange(len(order))]
+    removes = goes[order] & (level - deep >= before)
+    found = np.full(rows.num_rows, NOWHERE)
+    counts = np.bincount(mine[removes], minlength=int(mine.max(initial=-1)) + 1)
+    comes = ~goes[order]
+    rank = np.cumsum(comes) - comes
+    rank -= rank[first]
+    found[order[removes]] = order[comes & (rank < counts[mine])]
     return found
 
 

@@ -114,9 +114,27 @@ def test_equal_keys_have_one_number(of: pa.DataType, values: list[Any]) -> None:
     assert list(zip(*kept, strict=True)) == list(numbers)
 
 
+def test_lists_are_keys() -> None:
+    of = pa.list_(pa.decimal128(5, 2))
+    keys = KeyNumbers([pa.int64(), of])
+    lists = [[Decimal("1.25"), None], None, [], [Decimal("1.25"), None], [Decimal("1.25")]]
+    columns = [pa.array([1, 1, 1, 1, 1]), pa.array(lists, of)]
+    assert keys.numbers(columns, 5).tolist() == [0, 1, 2, 0, 3]
+    assert keys.numbers([one[2:4] for one in columns], 2).tolist() == [2, 0]
+    assert keys.values(np.array([3, 0, 1]))[1] == pa.array([lists[4], lists[0], None], of)
+
+
 def test_both_zeros_are_one_key() -> None:
     keys = KeyNumbers([pa.float64()])
     assert keys.numbers([pa.array([0.0, -0.0, 1.0])], 3).tolist() == [0, 0, 1]
+
+
+def test_two_zeros() -> None:
+    for of in (pa.float32(), pa.float64()):
+        keys = KeyNumbers([of], zeros=True)
+        zeros = pa.array([0.0, -0.0, None, 0.0], of)
+        assert keys.numbers([zeros], 4).tolist() == [0, 1, 2, 0]
+        assert str(keys.values(np.array([1, 0]))[0].to_pylist()) == "[-0.0, 0.0]"
 
 
 def test_without_columns_there_is_one_key() -> None:

@@ -544,3 +544,55 @@ def test_intervals_refuse_short_arrays() -> None:
         assert found == (2, 3)
         with pytest.raises(ValueError, match="want"):
             kernel.take(*short[:2], np.empty(short[2], np.int32))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_apart(seed: int) -> None:
+    """A row has a flag unless one with its key has had one less than `gap` before."""
+    chance = np.random.default_rng(seed)
+    keys, clock = chance.integers(0, 5, 60), np.sort(chance.integers(-40, 40, 60))
+    gap = int(chance.choice([1, 3, 20, 2**63 - 1]))
+    last, given, want = np.full(5, np.iinfo(np.int64).min), dict[int, int](), []
+    for key, now in zip(keys.tolist(), clock.tolist(), strict=True):
+        want.append(key not in given or now - given[key] >= gap)
+        if want[-1]:
+            given[key] = now
+    found, cut = np.empty(60, np.uint8), int(chance.integers(0, 61))
+    count = sum(
+        native.apart(keys[some], clock[some], gap, last, found[some])
+        for some in (slice(cut), slice(cut, None))
+    )
+    assert found.tolist() == want
+    assert count == sum(want)
+    assert {key: at for key, at in enumerate(last.tolist()) if key in given} == given
+
+
+def test_rows_apart_of_a_key_that_is_not_there() -> None:
+    one = np.zeros(1, np.int64)
+    for key in (-1, 1):
+        with pytest.raises(RuntimeError, match="not there"):
+            native.apart(one + key, one, 1, one.copy(), np.empty(1, np.uint8))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_last_rows_of_keys(seed: int) -> None:
+    chance = random.Random(seed)
+    size, of = chance.choice([1, 1, 2, 3, 50]), native.LastOfKeys()
+    of.configure(size)
+    last, came = dict[int, list[int]](), 0
+    for _ in range(20):
+        keys = [chance.randint(0, 6) for _ in range(chance.randint(0, 9))]
+        numbers = [came + 3 * n for n in range(len(keys))]
+        came += 3 * len(keys)
+        want = []
+        for key, number in zip(keys, numbers, strict=True):
+            mine = last.setdefault(key, [])
+            mine.append(number)
+            want.append(mine.pop(0) if len(mine) > size else -1)
+        out = np.empty(len(keys), np.int64)
+        of.add(np.array(keys, np.int64), np.array(numbers, np.int64), out)
+        assert out.tolist() == want
+        held = np.empty(of.count(), np.int64), np.empty(of.count(), np.int64)
+        of.held(*held)
+        pairs = [(key, number) for key, mine in sorted(last.items()) for number in mine]
+        assert list(zip(*(each.tolist() for each in held), strict=True)) == pairs

@@ -15,7 +15,7 @@ from seustream.compiler.pipeline import Options, compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice
 from seustream.engine.graph import GraphRun
-from seustream.engine.relational import compared, grouped, slots
+from seustream.engine.relational import compared, grouped, slots, told
 from seustream.engine.relational.compared import Comparisons
 from seustream.engine.stream.snapshot import Snapshot, unpack
 from seustream.hdl.config import CONFIGURATIONS
@@ -153,6 +153,7 @@ def test_changes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 3:
         monkeypatch.setattr(compared, "_MANY", 0)
         monkeypatch.setattr(slots, "FEW", 1)
+        monkeypatch.setattr(told, "_FEW", 1)
     if seed % 3 == 2:
         crowded = property(lambda of: of.codes.count() > 2)
         monkeypatch.setattr(Comparisons, "is_crowded", crowded)

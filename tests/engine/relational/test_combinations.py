@@ -41,12 +41,14 @@ WINDOWS = [
 
 
 def frame_of(order: list[tuple[int, int]], windows: list[Window]) -> TreeSources:
-    """Makes sources over stores with these rows: stream and time, in the order of all streams."""
+    """Makes sources over stores with these rows: stream and time, in the order of all streams. Each has
+    its time, modulo 3, as value."""
     stores = Stores(STREAMS, dict.fromkeys(NAMES, 1), {})
     tables = []
     for number, stream in enumerate(STREAMS):
         times = [time for of, time in order if of == number]
-        tables.append(pa.table([times, times], schema=stream_schema(stream)))
+        values = [time % 3 for time in times]
+        tables.append(pa.table([times, values], schema=stream_schema(stream)))
     stores.add(Slice(tuple(tables), np.array([of for of, _ in order])))
     sources = [Source(s.name.lower(), s, w, AT, AT) for s, w in zip(STREAMS, windows, strict=True)]
     return TreeSources(sources, stores)
@@ -143,7 +145,7 @@ def test_columns_are_null_where_there_is_no_tuple() -> None:
     rows = np.array([[1, NOTHING, NOTHING], [NOTHING, 0, NOTHING], [0, 0, NOTHING]])
     reads = [x.ColumnReference(n, "a", INT, True, name) for n, name in enumerate("rs")]
     found = frame.columns(reads, rows)
-    assert found[0, "a"].to_pylist() == [3, None, 1]
+    assert found[0, "a"].to_pylist() == [0, None, 1]
     assert found[1, "a"].to_pylist() == [None, 2, 2]
     assert frame.named(rows[2]) == "r at ts 1, s at ts 2"
     assert [places.tolist() for places in frame.places(rows)] == [

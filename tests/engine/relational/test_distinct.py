@@ -9,7 +9,13 @@ from typing import Any
 import duckdb
 import pytest
 
+from seustream.engine.relational import distinct
 from tests.engine.relational.once import DEFINITIONS, order, run, stream
+
+
+@pytest.fixture(autouse=True)
+def _rows_are_soon_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distinct, "_FEW", 1)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -8,6 +8,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+from seustream.compiler.logical.windows import PartitionWindow
 from seustream.engine.relational.combinations import NOTHING, Combinations, Frontier
 from seustream.engine.relational.pool import Ordered, Pool
 from seustream.hdl.device import WindowKind
@@ -61,14 +62,18 @@ def test_ordered_gives_the_least_that_waits(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_pool_beside_a_list(seed: int) -> None:
-    """All rows are in the stores, and the frontier passes over them. Combinations come once their last
-    row has, and leave when they have ended, or at random."""
+    """All rows are in the stores, and the frontier passes over them; rows are pushed out of partitions a
+    while before. Combinations come once their last row has, and leave when they have ended, or at random."""
     chance = random.Random(seed)
     time, order = 0, list[tuple[int, int]]()
     for _ in range(60):
         time += chance.choice([0, 0, 1, 2])
         order.append((chance.randrange(3), time))
-    frame = frame_of(order, [chance.choice(WINDOWS) for _ in range(3)])
+    partitioned = [PartitionWindow(WindowKind.UNBOUNDED, n, ("a",)) for n in (1, 2)]
+    frame = frame_of(
+        order, [chance.choice([*WINDOWS, *partitioned, *partitioned]) for _ in range(3)]
+    )
+    pushed = 0
     rows = [np.flatnonzero([of == source for of, _ in order]) for source in range(3)]
     frontiers = [Frontier(at, order[at][1]) for at in sorted(chance.sample(range(60), 12))]
     held = Pool(frame, range(3), waits=True)
@@ -76,6 +81,10 @@ def test_a_pool_beside_a_list(seed: int) -> None:
     by_number = dict[int, list[int]]()
     with patch("seustream.engine.relational.slots.FEW", 3):
         for frontier in frontiers:
+            before, pushed = pushed, max(pushed, min(60, frontier.place + 1 + chance.randint(0, 9)))
+            for source, partition in frame.partitions.items():
+                some = (rows[source] >= before) & (rows[source] < pushed)
+                partition.add(np.flatnonzero(some))
             new = []
             for _ in range(chance.randint(0, 8)):
                 chosen = [

@@ -13,7 +13,7 @@ import pytest
 
 from seustream.compiler.pipeline import compile_text
 from seustream.engine.graph import GraphRun
-from seustream.engine.relational import slots
+from seustream.engine.relational import slots, told
 from seustream.engine.relational.rank_changes import RankChangeOperator
 from tests.engine.relational.generate import (
     DEFINITIONS,
@@ -33,6 +33,7 @@ TIMES = "(SELECT R.*, t FROM R JOIN (SELECT DISTINCT ts AS t FROM R) ON ts <= t)
 @pytest.fixture(autouse=True)
 def _places_are_soon_given_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots, "FEW", 2)
+    monkeypatch.setattr(told, "_FEW", 2)
 
 
 def _check(found: pa.Table | None, sql: str, rows: dict[str, pa.Table]) -> None:
