@@ -475,7 +475,7 @@ FORGETS = ("(chosen.does.at < probes.left_pc)", "(chosen.does.at <= probes.left_
             proof(f"{name}-by-rows", runs(name, by_rows=True), "search", 20)
             for name in ("two-joins", "jmpli", "jumps")
         ),
-        proof("jmpli-rows", runs("jmpli", alone=True, by_rows=True), "search", 33, campaign=False),
+        proof("jmpli-rows", runs("jmpli", alone=True, by_rows=True), "search", 33),
         proof("two-rows", runs("two-joins", alone=True, by_rows=True), "meet", 52),
         proof(
             "any-row",

@@ -198,7 +198,8 @@ def faulty(old: str, new: str) -> object:
 @pytest.mark.parametrize(
     "case",
     [
-        proof("fetch", FetchFetches, "prove", 10, campaign=False),
+        proof("fetch", FetchFetches, "search", 8, campaign=False),
+        proof("fetch", FetchFetches, "prove", 10),
         proof("fetch", FetchFetches, "meet", 14),
         proof(
             "fetches-late",
@@ -234,7 +235,6 @@ def faulty(old: str, new: str) -> object:
             "search",
             12,
             "FAIL",
-            campaign=False,
         ),
     ],
 )
