@@ -20,6 +20,7 @@ from seustream.engine.host.rows import Rows, leaves
 from seustream.engine.stream.answers import Names, columns_read, result_schema
 from seustream.engine.stream.evaluate import Leaves, evaluate, survivors
 from seustream.engine.stream.numbers import as_column
+from seustream.engine.stream.sorting import lexsort
 
 Ints = npt.NDArray[np.int64]
 
@@ -91,7 +92,7 @@ def arrival_order(newest: Ints, positions: Sequence[Ints]) -> Ints | None:
     stays = np.ones(len(newest) - 1, np.bool_)
     for key in keys:
         if np.any(stays & (key[1:] < key[:-1])):
-            order: Ints = np.lexsort(keys[::-1])
+            order: Ints = lexsort(keys[::-1])
             return order
         stays &= key[1:] == key[:-1]
     return None

@@ -31,6 +31,7 @@ from seustream.engine.host.rows import IN_DEVICE, RowStore, leaves, reach_back
 from seustream.engine.kernels import native
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds, survivors
 from seustream.engine.stream.numbers import Numbers, all_hold, converted, numbers, together
+from seustream.engine.stream.sorting import lexsort
 from seustream.hdl.device import Window, WindowKind
 from seustream.hdl.isa import Condition
 
@@ -247,7 +248,7 @@ class WindowJoin:
             partial = partial.pick(self._within(partial))
         if self.device or order[1:] != sorted(order[1:]):
             keys = [partial.places[i] for i in reversed(range(len(self.sides)))]
-            partial = partial.pick(np.lexsort((*keys, partial.arrival)))
+            partial = partial.pick(lexsort((*keys, partial.arrival)))
         found = np.empty((len(self.sides), len(partial.arrival)), np.int64)
         for number, side in enumerate(self.sides):
             np.add(partial.places[number], side.store.first, out=found[number])
@@ -483,7 +484,7 @@ def _either(pairs: list[tuple[Ints, Ints]], tests: list[list[native.Test]]) -> t
             new &= ~all_hold(before, who, row)
         parts.append((who[new], row[new]))
     who, row = (np.concatenate(side) for side in zip(*parts, strict=True))
-    order = np.lexsort((row, who))
+    order = lexsort((row, who))
     return who[order], row[order]
 
 

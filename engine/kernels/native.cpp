@@ -15,6 +15,7 @@
 #include "scan.h"
 #include "sequence.h"
 #include "sessions.h"
+#include "sorting.h"
 #include "subsets.h"
 #include "taken.h"
 #include "totals.h"
@@ -158,6 +159,7 @@ static PyMethodDef of_last_of_keys[] = {
 };
 static PyMethodDef functions[] = {
     {"apart", alone<apart>, METH_VARARGS, nullptr},
+    {"lexsort", alone<lexsort>, METH_VARARGS, nullptr},
     {"ordered", alone<ordered>, METH_VARARGS, nullptr},
     {"scan", alone<scan>, METH_VARARGS, nullptr},
     {"places", alone<places>, METH_VARARGS, nullptr},

@@ -495,6 +495,10 @@ def contents(rows: object, /) -> tuple[int, int, int]:
     """Returns the number of rows, given as a capsule of Arrow's stream, and two sums of a hash of
     each row, which are the same for the same rows in any order and any split."""
 
+def lexsort(keys: tuple[Ints, ...], out: Ints, /) -> None:
+    """Writes the rows in the order of some keys, the last of which counts most, like `numpy.lexsort`, in
+    linear time."""
+
 def apart(keys: Ints, clock: Ints, gap: int, last: Ints, flags: npt.NDArray[np.uint8], /) -> int:
     """Sets the flags of rows that come at least `gap` after the last row with their key whose flag was
     set; returns how many. `last` has the clock of this row by key, the least number before the first, and

@@ -40,6 +40,7 @@ from seustream.engine.pattern.output import Returned
 from seustream.engine.pattern.planner import Order, pick, supports
 from seustream.engine.pattern.skip import Skipping
 from seustream.engine.pattern.vector import ColumnSearch
+from seustream.engine.stream.sorting import lexsort
 
 Key = tuple[Any, ...]
 MAX_ROWS = 50_000_000
@@ -248,7 +249,7 @@ class PatternOperator:
         if self._columns is None:
             return sorted([*events, *batch.rows()], key=lambda event: event.order)
         both = concat(dataclasses.replace(of_events(events, self._needed), events=None), batch)
-        return both.take(np.lexsort((both.seq, both.ts)))
+        return both.take(lexsort((both.seq, both.ts)))
 
     def _popped(self, watermark: int) -> list[Event]:
         events = []

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from seustream.engine.pattern.columns import Ints
+from seustream.engine.stream.sorting import lexsort
 
 _TIME, _PLACE = "time", "place"
 
@@ -33,7 +34,7 @@ class Release:
         )
         rows = pa.concat_tables([self._rows, more]).combine_chunks()
         keys = [rows.column(at).to_numpy() for at in (1, 0)]
-        self._rows = rows.take(pa.array(np.lexsort(keys)))
+        self._rows = rows.take(pa.array(lexsort(keys)))
 
     def released(self, watermark: int) -> tuple[pa.Table, Ints]:
         """Removes and returns the rows up to the watermark, in order, with their times."""

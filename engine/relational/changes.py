@@ -33,6 +33,7 @@ from seustream.engine.stream.merge import END_OF_STREAM, Slice, timestamps, whol
 from seustream.engine.stream.operator import EARLIEST, Answer
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
+from seustream.engine.stream.sorting import lexsort
 
 _AT_THE_END = NEVER - 1
 
@@ -131,7 +132,7 @@ class ChangeOperator:
         if self.groups is None:
             some = (rows[came.places], came.numbers), (rows[left.places], left.numbers)
             return self._rows(*some)
-        order = np.lexsort((*_tuples(rows[came.places]), came.numbers))
+        order = lexsort((*_tuples(rows[came.places]), came.numbers))
         new = Changed(came.places[order], came.numbers[order])
         fresh = rows[new.places]
         columns = self._columns(fresh), self.frame.oldest(fresh)
@@ -161,7 +162,7 @@ class ChangeOperator:
             )
         )
         comes = np.arange(len(rows)) >= len(left[0])
-        order = np.lexsort((*_tuples(rows), comes, moment))
+        order = lexsort((*_tuples(rows), comes, moment))
         order = order[changing(row[order], moment[order], comes[order])]
         columns = numbers.columns(row[order], self.frame.oldest(rows[order]))
         return Signed(moment[order], comes[order], columns)
@@ -250,7 +251,7 @@ class ChangeOperator:
         came = np.column_stack([np.asarray(column) for column in order.columns])
         shown = np.flatnonzero(self.meets.view & self.root.shown.here)
         rows = self.root.rows[shown]
-        mine, known = np.lexsort((*_tuples(rows),)), np.lexsort((*_tuples(came),))
+        mine, known = lexsort((*_tuples(rows),)), lexsort((*_tuples(came),))
         if np.array_equal(rows[mine], came[known]):
             groups.renew(shown[mine[np.argsort(known)]])
 

@@ -24,6 +24,7 @@ from seustream.engine.relational.measures import SINCE, Measures, Rows
 from seustream.engine.relational.times import edges, numbers, sessions
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.numbers import as_column, order_of
+from seustream.engine.stream.sorting import lexsort
 from seustream.engine.stream.taken import taken
 
 Ints = npt.NDArray[np.int64]
@@ -170,11 +171,11 @@ class _Found(NamedTuple):
 def _in_order(numbers: Sequence[Ints], rows: Rows, keys: int) -> Ints:
     """Returns the order of groups by `numbers`, the last of which counts most, then by this many
     keys."""
-    order = np.lexsort(numbers)
+    order = lexsort(numbers)
     if len(order) < 2 or any((np.diff(one[order]) != 0).all() for one in numbers):
         return order
     by_key = [ranks(rows[0, f"g{key}"], False, False) for key in reversed(range(keys))]
-    return np.lexsort((*by_key, *numbers))
+    return lexsort((*by_key, *numbers))
 
 
 def _first(node: logical.PeriodGroups, measures: Measures, found: _Found) -> Ints:
@@ -185,7 +186,7 @@ def _first(node: logical.PeriodGroups, measures: Measures, found: _Found) -> Int
     for key in node.order_by:
         value = evaluate(measures.over(key.expression), leaves(found.rows), len(end))
         keys.append(ranks(value, key.descending, key.nulls_first))
-    order = np.lexsort((*reversed(keys), *windows))
+    order = lexsort((*reversed(keys), *windows))
     if node.limit is None:
         return order
     begins = np.ones(len(order), np.bool_)

@@ -135,6 +135,15 @@ def until_landmark(window: LandmarkWindow, times: Ints) -> Ints:
     return (times // window.every + 1) * window.every - 1
 
 
+def _present(tuples: Ints) -> tuple[Ints | slice, Ints]:
+    """Returns where there is a tuple, and these; in the common case that is everywhere."""
+    there = tuples != NOTHING
+    if there.all():
+        return slice(None), tuples
+    here = np.flatnonzero(there)
+    return here, tuples[here]
+
+
 class TreeSources:
     """The sources of a tree, over the stores of their streams."""
 
@@ -168,11 +177,11 @@ class TreeSources:
         place, time = np.full(count, NOTHING), np.full(count, np.iinfo(np.int64).min)
         last = np.full(count, NEVER)
         for source, of in enumerate(self.sources):
-            here = np.flatnonzero(rows[:, source] != NOTHING)
-            if not len(here):
+            here, mine = _present(rows[:, source])
+            if not len(mine):
                 continue
             store, window = self.store(source), of.window
-            at = store.index(rows[here, source])
+            at = store.index(mine)
             place[here] = np.maximum(place[here], store.position[0][at])
             now = store.timestamp[at]
             time[here] = np.maximum(time[here], now)
@@ -220,21 +229,19 @@ class TreeSources:
         for source, of in enumerate(self.sources):
             if of.stream.table:
                 continue
-            here = rows[:, source] != NOTHING
+            here, mine = _present(rows[:, source])
             store = self.store(source)
-            times = store.timestamp[store.index(rows[here, source])]
-            found[here] = np.minimum(found[here], times)
+            found[here] = np.minimum(found[here], store.timestamp[store.index(mine)])
         return found
 
     def places(self, rows: Ints) -> list[Ints]:
         """Returns the places of the tuples, by source, in the order of all streams."""
         found = []
         for source in range(len(self.sources)):
-            mine = np.full(len(rows), NOTHING)
-            here = rows[:, source] != NOTHING
-            store = self.store(source)
-            mine[here] = store.position[0][store.index(rows[here, source])]
-            found.append(mine)
+            here, mine = _present(rows[:, source])
+            store, places = self.store(source), np.full(len(rows), NOTHING)
+            places[here] = store.position[0][store.index(mine)]
+            found.append(places)
         return found
 
     def columns(self, expressions: Iterable[x.Expression], rows: Ints) -> Rows:

@@ -31,6 +31,7 @@ from seustream.engine.relational.told import (
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.schema import arrow_type
+from seustream.engine.stream.sorting import lexsort
 from seustream.engine.stream.taken import taken
 
 _FEW = 4096
@@ -138,7 +139,7 @@ class ChangedGroups:
         who = np.concatenate((members[new], members[left]))
         when, leaving = np.concatenate((begin, end)), np.arange(len(who)) >= count
         self.present += count - len(left)
-        order = np.lexsort((who, ~leaving, when))
+        order = lexsort((who, ~leaving, when))
         events = np.where(leaving, ~who, who)[order]
         groups, of = np.unique(self.aggregates.groups(who), return_inverse=True)
         ranked = self._by_key(groups)
@@ -153,7 +154,7 @@ class ChangedGroups:
         if len(groups) < 2:
             return np.arange(len(groups))
         keys = [ranks(column, False, False) for column in self.keys.values(groups)]
-        return np.lexsort((*reversed(keys),))
+        return lexsort((*reversed(keys),))
 
     def keep(self, stays: Ints, shown: Bools) -> None:
         """Keeps only the members at these places, which get those from 0 up; `shown` tells by new place
@@ -226,7 +227,7 @@ class _LastingGroups(ChangedGroups):
         who = np.arange(len(begin)) if own is None else own[0]
         number, at = begin[who], self.keys.numbers([taken(key, who) for key in keys], len(who))
         groups, of = np.unique(at, return_inverse=True)
-        order = np.lexsort((np.argsort(self._by_key(groups))[of], number))
+        order = lexsort((np.argsort(self._by_key(groups))[of], number))
         return number[order], at[order], [taken(one, order) for one in found]
 
     def keep(self, stays: Ints, shown: Bools) -> None:

@@ -22,6 +22,7 @@ from seustream.engine.relational.told import NOWHERE, Bools, Columns, RowNumbers
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.merge import timestamps
+from seustream.engine.stream.sorting import lexsort
 from seustream.engine.stream.spans import extremes
 from seustream.engine.stream.taken import taken
 
@@ -102,7 +103,7 @@ def changes_of(
     if scratch.total:  # old rows' faults were counted when they were new
         rows(fresh[at], faults)
     first = np.searchsorted(unit, unit[at])
-    order = np.lexsort((of.rows[first], of.end[at], of.start[at], time[at]))
+    order = lexsort((of.rows[first], of.end[at], of.start[at], time[at]))
     order = order[fresh[at][order]]
     old = np.where((order > 0) & (unit[at[order - 1]] == unit[at[order]]), order - 1, NOWHERE)
     row: Ints = np.append(np.where(there, np.arange(len(at)), NOWHERE), NOWHERE)
@@ -127,7 +128,7 @@ def _grouped(every: logical.Periodic | logical.Sessions, group: Ints, ts: Ints) 
     copies = last - first + 1
     rows = np.repeat(np.arange(len(ts)), copies)
     window = first[rows] + np.arange(len(rows)) - np.repeat(np.cumsum(copies) - copies, copies)
-    order = np.lexsort((rows, window, group[rows]))
+    order = lexsort((rows, window, group[rows]))
     rows, window = rows[order], window[order]
     begins = np.ones(len(rows), np.bool_)
     begins[1:] = (np.diff(group[rows]) != 0) | (np.diff(window) != 0)

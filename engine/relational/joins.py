@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from seustream.compiler.catalogue import Stream
+from seustream.compiler.language import expressions as x
 from seustream.compiler.logical.joins import JoinTree
 from seustream.compiler.logical.windows import LandmarkWindow, PartitionWindow, has_end
 from seustream.engine.host.answers import Blaming
@@ -38,6 +39,7 @@ from seustream.engine.stream.merge import END_OF_STREAM, Slice, timestamps
 from seustream.engine.stream.operator import EARLIEST, Answer
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
+from seustream.engine.stream.sorting import lexsort
 from seustream.hdl.device import WindowKind
 
 
@@ -125,24 +127,26 @@ class TreeOperator:
 
     def _filtered(self, found: Combinations) -> Combinations:
         """Returns the combinations for which WHERE holds."""
+        if self.node.where == x.TRUE:
+            return found
         return found.pick(self.frame.where(self.node.where, found.rows, self.own_faults))
 
     # --- order ----------------------------------------------------------------
 
     def _by_moment(self, found: Combinations) -> Ints:
         places = self.frame.places(found.rows)
-        return np.lexsort((*reversed(places), found.place, found.time))
+        return lexsort((*reversed(places), found.place, found.time))
 
     def _by_latest(self, found: Combinations) -> Ints:
         places = self.frame.places(found.rows)
-        return np.lexsort((*reversed(places), np.max(places, axis=0)))
+        return lexsort((*reversed(places), np.max(places, axis=0)))
 
     def _selected(self, found: Combinations, order: Ints) -> pa.Table | None:
         if not len(found):
             return None
         rows = found.rows[order]
         columns = self.frame.columns([item.expression for item in self.node.items], rows)
-        oldest, newest = self.frame.oldest(rows), self.frame.lives(rows).time
+        oldest, newest = self.frame.oldest(rows), self.frame.arrivals(rows)[1]
         with self.own_faults.naming(lambda row: self.frame.named(rows[row])):
             return selected(self.query, columns, oldest, newest, self.own_faults)
 

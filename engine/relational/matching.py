@@ -29,6 +29,7 @@ from seustream.engine.stream.evaluate import survivors
 from seustream.engine.stream.numbers import all_hold
 from seustream.engine.stream.operator import EARLIEST
 from seustream.engine.stream.schema import TABLE_TIME
+from seustream.engine.stream.sorting import lexsort
 from seustream.hdl.device import WindowKind
 
 Pairs = Iterator[tuple[Ints, Ints]]
@@ -246,7 +247,7 @@ class JoinStep:
         if codes is not None:
             ours, keys = codes
             span = len(others) + 1
-            by = np.lexsort((np.arange(len(others)), keys))
+            by = lexsort((np.arange(len(others)), keys))
             ranked = keys[by] * span + by
             low = np.searchsorted(ranked, ours * span + low)
             high = np.searchsorted(ranked, ours * span + high)
@@ -445,6 +446,6 @@ def _paired(left: Combinations, right: Combinations) -> Combinations:
 
 def _sooner(who: Ints, time: Ints, place: Ints) -> tuple[Ints, Ints, Ints]:
     """Returns each of some places once, with the first of its moments."""
-    order = np.lexsort((place, time, who))
+    order = lexsort((place, time, who))
     who, first = np.unique(who[order], return_index=True)
     return who, time[order[first]], place[order[first]]

@@ -34,6 +34,7 @@ from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.merge import END_OF_STREAM, timestamps
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.snapshot import Snapshot, unpack
+from seustream.engine.stream.sorting import lexsort
 
 _AT_A_TIME = 512
 """New rows that are tested together for a place among the best, before the best are found again."""
@@ -253,7 +254,7 @@ def _reads_time(e: x.Expression) -> bool:
 def _turns(group: Ints, time: Ints, touches: Bools) -> Iterator[Ints]:
     """Yields new rows, those of each group's first time, then those of each group's second, and so on. A
     time at which no row of a group touches it is none of its times."""
-    order = np.lexsort((time, group))
+    order = lexsort((time, group))
     begins = np.ones(len(order), np.bool_)
     begins[1:] = (np.diff(group[order]) != 0) | (np.diff(time[order]) != 0)
     moment = np.cumsum(begins) - 1

@@ -31,6 +31,7 @@ from seustream.engine.stream.merge import END_OF_STREAM, timestamps
 from seustream.engine.stream.operator import EARLIEST, Answer
 from seustream.engine.stream.schema import arrow_type, stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
+from seustream.engine.stream.sorting import lexsort
 
 Ints = npt.NDArray[np.int64]
 
@@ -152,7 +153,7 @@ class RankOperator:
         time = timestamps(found)
         # Results of one time are in the order of their rows, whenever decided; sorted ones stay
         # sorted.
-        order = np.lexsort((np.arange(len(time)) if self.node.order_by else self.of, time))
+        order = lexsort((np.arange(len(time)) if self.node.order_by else self.of, time))
         ready = time[order] <= self.watermark
         self.found = found.take(pa.array(order[~ready])) if not ready.all() else None
         self.of = self.of[order[~ready]]
@@ -180,7 +181,7 @@ class RankOperator:
                 some = some[kept]
             if node.order_by:
                 keys = self._keys(node.order_by, seen, len(some))
-                order = np.lexsort((*reversed(keys),))
+                order = lexsort((*reversed(keys),))
                 some = some[order]
                 seen = {leaf: column.take(pa.array(order)) for leaf, column in seen.items()}
             read = seen.__getitem__
@@ -219,7 +220,7 @@ class RankOperator:
         """Returns the partition of each row, and the rows by partition and order; equal ones by
         arrival."""
         group = self._groups(over.partition, seen, count)
-        return group, np.lexsort((*reversed(self._keys(over.order, seen, count)), group))
+        return group, lexsort((*reversed(self._keys(over.order, seen, count)), group))
 
     def _groups(
         self, partition: Sequence[x.Expression], seen: dict[x.Leaf, pa.Array], count: int

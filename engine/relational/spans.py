@@ -32,6 +32,7 @@ from seustream.engine.relational.matching import together_in, true_of
 from seustream.engine.relational.pool import Pool
 from seustream.engine.relational.slots import Slots
 from seustream.engine.stream.growing import Growing
+from seustream.engine.stream.sorting import lexsort
 
 _PAIRS_AT_ONCE = 1 << 20
 
@@ -375,7 +376,7 @@ def _apart(
     who = np.concatenate((every, entry, entry[ends]))
     when = np.concatenate((of[0], begin, end[ends]))
     delta = np.concatenate((np.zeros(len(every)), np.ones(len(entry)), -np.ones(int(ends.sum()))))
-    order = np.lexsort((when, who))
+    order = lexsort((when, who))
     who, when, delta = who[order], when[order], delta[order].astype(np.int64)
     total = np.cumsum(delta)
     first = np.searchsorted(who, who)

@@ -14,6 +14,7 @@ from seustream.engine.host.keys import KeyNumbers
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.schema import arrow_type
+from seustream.engine.stream.sorting import lexsort
 from seustream.engine.stream.taken import taken
 
 Ints = npt.NDArray[np.int64]
@@ -188,7 +189,7 @@ class Telling:
         """Returns what has gone at each moment, then what has come. Equal rows that do both are no change."""
         moment, comes, result = self._moment.view, self._comes.view, self._result.view
         first, then = (column.view for column in self._order)
-        order = np.lexsort((then, first, comes, moment))
+        order = lexsort((then, first, comes, moment))
         order = order[changing(self._row.view[result[order]], moment[order], comes[order])]
         mine = result[order]
         rows = self._told.numbers.columns(self._row.view[mine], self._oldest.view[mine])

@@ -23,6 +23,7 @@ from seustream.engine.stream.merge import END_OF_STREAM, OnLate
 from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.stream.snapshot import Snapshot, unpack
+from seustream.engine.stream.sorting import lexsort
 from seustream.engine.temporal.columnar import operators as o
 from seustream.engine.temporal.columnar.aggregate import ColumnarAggregate, IndexedAggregate
 from seustream.engine.temporal.columnar.batch import IntervalBatch, concatenated, empty
@@ -153,7 +154,7 @@ class TemporalNode:
         in_order = (ts[1:] > ts[:-1]) | ((ts[1:] == ts[:-1]) & (te[1:] >= te[:-1]))
         if in_order.all() and not wrong.any():
             return batch
-        order = np.lexsort((te, ts))
+        order = lexsort((te, ts))
         return batch.take(order[~wrong[order]])
 
     def _step(self, sources: dict[str, IntervalBatch], bound: int, last: bool) -> IntervalBatch:

@@ -22,6 +22,7 @@ from seustream.engine.pattern.leaves import Fold
 from seustream.engine.pattern.recognize.log import RowLog
 from seustream.engine.stream.evaluate import evaluate
 from seustream.engine.stream.schema import arrow_type
+from seustream.engine.stream.sorting import lexsort
 
 _MATCH, _UNMATCHED = 0, 1
 _LABEL, _EXCLUDED = 63, 64
@@ -89,7 +90,7 @@ def given(found: Matches, give: Give, log: RowLog) -> GivenRows:
 
 def _ordered(of: GivenRows, log: RowLog, found: Matches) -> GivenRows:
     """Sorts rows by time; for the same row, matches come in the order in which they begin."""
-    order = np.lexsort((found.start[of.owner], of.row))
+    order = lexsort((found.start[of.owner], of.row))
     return GivenRows(of.owner[order], of.row[order], of.hand[order])
 
 

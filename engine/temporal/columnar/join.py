@@ -16,6 +16,7 @@ from seustream.compiler.apas import network as n
 from seustream.compiler.apas.expressions import LeafRead
 from seustream.compiler.apas.streams import JoinIndex
 from seustream.compiler.language.faults import Faults
+from seustream.engine.stream.sorting import lexsort
 from seustream.engine.temporal import library
 from seustream.engine.temporal.columnar.batch import IntervalBatch, concatenated
 from seustream.engine.temporal.columnar.evaluate import Evaluator, as_numpy, holds, mapped, taken
@@ -58,7 +59,7 @@ class ColumnarJoin:
         ts = np.concatenate([x.ts for x in inputs])
         te = np.concatenate([x.te for x in inputs])
         rank = np.empty(len(ts), np.int64)
-        rank[np.lexsort((te, ts))] = np.arange(len(ts))
+        rank[lexsort((te, ts))] = np.arange(len(ts))
         rank += self.arrived
         self.arrived += len(ts)
         old = self.stored or [x.take(slice(0, 0)) for x in inputs]
@@ -86,7 +87,7 @@ class ColumnarJoin:
         of_left = orders[0][np.concatenate([left for _, left, _ in parts])]
         of_right = orders[1][np.concatenate([right for _, _, right in parts])]
         probe, stored = np.maximum(of_left, of_right), np.minimum(of_left, of_right)
-        pairs = pairs.take(np.lexsort((stored, probe, pairs.te, pairs.ts)))
+        pairs = pairs.take(lexsort((stored, probe, pairs.te, pairs.ts)))
         stay = [
             (side.te > bound) & (each == FOREVER) for side, each in zip(sides, until, strict=True)
         ]
@@ -360,7 +361,7 @@ def _overlapping(
     The order is by code and begin. The rows that begin before the probe ends are a prefix of its
     code's rows, and so are those that all end before it begins.
     """
-    order = order[np.lexsort((sides[1].ts[order], codes[1][order]))]
+    order = order[lexsort((sides[1].ts[order], codes[1][order]))]
     found, sought = codes[1][order], codes[0][probes]
     last = _latest(found, sides[1].te[order])
     first = _below(found, last, sought, sides[0].ts[probes], equal=True)
@@ -385,7 +386,7 @@ def _below(codes: Ints, times: Ints, sought: Ints, until: Ints, equal: bool) -> 
     # Among equal pairs, those that count come first.
     after = np.repeat([0, 1] if equal else [1, 0], [len(codes), len(sought)])
     keys = (after, np.concatenate((times, until)), np.concatenate((codes, sought)))
-    place = np.lexsort(keys)
+    place = lexsort(keys)
     seen = np.cumsum(place < len(codes))
     found = np.empty(len(place), np.int64)
     found[place] = seen

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from seustream.compiler.apas import network as n
 from seustream.compiler.apas.streams import Lifetimes as Found
 from seustream.compiler.language.faults import Faults
+from seustream.engine.stream.sorting import lexsort
 from seustream.engine.temporal import library
 from seustream.engine.temporal.columnar.batch import IntervalBatch, concatenated, empty
 from seustream.engine.temporal.columnar.evaluate import Evaluator, for_library
@@ -94,7 +95,7 @@ class ColumnarLifetimes:
     def _flushed(self, floor: int, last: bool) -> IntervalBatch:
         out = np.ones(len(self.ready), np.bool_) if last else self.ready.ts < floor
         gone, stay = np.flatnonzero(out), np.flatnonzero(~out)
-        order = np.lexsort((self.ready_numbers[gone], self.ready.te[gone], self.ready.ts[gone]))
+        order = lexsort((self.ready_numbers[gone], self.ready.te[gone], self.ready.ts[gone]))
         batch = self.ready.take(gone[order])
         self.ready, self.ready_numbers = self.ready.take(stay), self.ready_numbers[stay]
         return batch

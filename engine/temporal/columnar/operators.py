@@ -18,6 +18,7 @@ import numpy.typing as npt
 from seustream.compiler.apas import network as n
 from seustream.compiler.language.faults import Faults
 from seustream.engine.stream.schema import arrow_type
+from seustream.engine.stream.sorting import lexsort
 from seustream.engine.temporal.columnar.batch import IntervalBatch, concatenated
 from seustream.engine.temporal.columnar.evaluate import holds, mapped
 from seustream.engine.temporal.elements import FOREVER
@@ -72,7 +73,7 @@ class ColumnarMerge(Stateless):
 
     def process(self, inputs: Sequence[IntervalBatch], bound: int, last: bool) -> Output:
         both = concatenated([self._widened(x) for x in inputs])
-        return both.take(np.lexsort((both.te, both.ts))), bound
+        return both.take(lexsort((both.te, both.ts))), bound
 
     def _widened(self, x: IntervalBatch) -> IntervalBatch:
         columns = [
