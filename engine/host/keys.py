@@ -16,16 +16,15 @@ Ints = npt.NDArray[np.int64]
 
 
 class KeyNumbers:
-    """Numbers the distinct values of several columns; NULL is a value like any other. With `zeros`, -0.0 is
-    another one than 0.0."""
+    """Numbers the distinct values of several columns; NULL is a value like any other."""
 
-    def __init__(self, types: Sequence[pa.DataType], zeros: bool = False) -> None:
+    def __init__(self, types: Sequence[pa.DataType]) -> None:
         self.types = tuple(types)
         self.kernel = native.Keys()
         self._lists = {n: _ListCodes(of) for n, of in enumerate(types) if pa.types.is_list(of)}
         coded = [pa.int64() if n in self._lists else of for n, of in enumerate(types)]
         self._coded = tuple(coded)
-        self.kernel.configure(tuple([of.__arrow_c_schema__() for of in coded]), zeros)
+        self.kernel.configure(tuple([of.__arrow_c_schema__() for of in coded]))
 
     def __len__(self) -> int:
         return self.kernel.count()

@@ -7,15 +7,12 @@
 class Keys {
     Codes codes;
     std::vector<Column> columns;
-    bool zeros = false;
 
   public:
-    // Takes the types of the columns, and whether -0.0 differs from 0.0.
+    // Takes the types of the columns.
     PyObject *configure(PyObject *args) {
         PyObject *types_;
-        int zeros_;
-        if (!PyArg_ParseTuple(args, "Op", &types_, &zeros_)) throw Raised();
-        zeros = zeros_ != 0;
+        if (!PyArg_ParseTuple(args, "O", &types_)) throw Raised();
         columns.clear();
         for (const std::string &format : formats(types_)) columns.emplace_back().become(format);
         Py_RETURN_NONE;
@@ -27,7 +24,7 @@ class Keys {
     void number(const std::vector<Given> &rows, int64_t count, int64_t *out) {
         if (rows.size() != columns.size()) throw std::invalid_argument("keys of other columns");
         std::vector<KeyBytes> parts;
-        for (const Given &one : rows) parts.emplace_back(*one.schema, *one.array, zeros);
+        for (const Given &one : rows) parts.emplace_back(*one.schema, *one.array);
         number_rows(parts, codes, count, out, [&](int64_t row) {
             for (size_t i = 0; i < rows.size(); ++i) columns[i].append(rows[i], row, 1);
         });

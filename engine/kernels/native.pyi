@@ -280,8 +280,8 @@ class Keys:
     """Numbers the distinct combinations of values of some columns, and gives the values back. NULL is
     a value like any other. A column is the two capsules of an Arrow array."""
 
-    def configure(self, types: tuple[object, ...], zeros: bool, /) -> None:
-        """`types` are the capsules of the columns' types; with `zeros`, -0.0 is another value than 0.0."""
+    def configure(self, types: tuple[object, ...], /) -> None:
+        """`types` are the capsules of the columns' types."""
 
     def numbers(self, columns: tuple[tuple[object, object], ...], out: Ints, /) -> None:
         """Writes the number of the combination in each row."""

@@ -41,12 +41,10 @@ inline void decimals(const Values &column, bool narrow, Codes &codes, int64_t *o
 }
 
 // Writes the bytes that stand for a column's value in a key: a zero for NULL, otherwise a one and
-// the value, so that keys differ whenever a value does. Texts are preceded by their length. The two
-// zeros are one value unless `zeros` is set.
+// the value, so that keys differ whenever a value does. Texts are preceded by their length.
 class KeyBytes {
     Values column;
     const char *format;
-    bool zeros;
 
     template <typename T>
     void add(std::vector<uint8_t> &key, const T &value) const {
@@ -55,8 +53,7 @@ class KeyBytes {
     }
 
   public:
-    KeyBytes(const ArrowSchema &schema, const ArrowArray &array, bool zeros = false)
-        : column{array}, format(schema.format), zeros(zeros) {
+    KeyBytes(const ArrowSchema &schema, const ArrowArray &array) : column{array}, format(schema.format) {
         if (format[0] == '\0' || std::strchr("ncsilfgbudt", format[0]) == nullptr)
             throw std::invalid_argument(std::string("no keys of Arrow's ") + format);
     }
@@ -76,7 +73,7 @@ class KeyBytes {
             case 's': return add(key, column.data<int16_t>()[row]);
             case 'i': return add(key, column.data<int32_t>()[row]);
             case 'l': return add(key, column.data<int64_t>()[row]);
-            case 'f': case 'g': return zeros ? add(key, real) : add(key, of_double(real));
+            case 'f': case 'g': return add(key, of_double(real));
             case 'b': return key.push_back(column.bit(1, row));
             case 't':
                 return short_time(format) ? add(key, column.data<int32_t>()[row])

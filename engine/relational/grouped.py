@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
@@ -26,6 +25,7 @@ from seustream.engine.relational.told import (
     Signed,
     ToldRows,
     item_types,
+    one_zero,
     signed,
 )
 from seustream.engine.stream.evaluate import evaluate, holds
@@ -81,7 +81,7 @@ class ChangedGroups:
         of their moments."""
         columns, oldest = rows
         count, leaf = len(oldest), leaves(columns)
-        keys = [_one_zero(evaluate(e, leaf, count, faults)) for e in self.node.group_by]
+        keys = [one_zero(evaluate(e, leaf, count, faults)) for e in self.node.group_by]
         values = [evaluate(e, leaf, count, faults) for e in self.form.arguments]
         number, at, found = self._points(keys, [*values, pa.array(oldest)], come, leave, faults)
         *found, since, size = found
@@ -254,10 +254,3 @@ def groups_of(node: ChangeLog) -> ChangedGroups:
     if isinstance(node.tree, int) and not has_end(node.sources[0].window):
         return _LastingGroups(node) if groups.aggregates.can_fold else groups
     return groups
-
-
-def _one_zero(keys: pa.Array) -> pa.Array:
-    """Returns keys without -0.0: a group shows one zero, whichever came first."""
-    if not pa.types.is_floating(keys.type):
-        return keys
-    return pc.add(keys, pa.scalar(0.0, keys.type))

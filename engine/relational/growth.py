@@ -18,7 +18,15 @@ from seustream.engine.host.aggregates import spanned
 from seustream.engine.host.rows import leaves
 from seustream.engine.relational.measures import Measures
 from seustream.engine.relational.times import edges, numbers, sessions
-from seustream.engine.relational.told import NOWHERE, Bools, Columns, RowNumbers, item_types, signed
+from seustream.engine.relational.told import (
+    NOWHERE,
+    Bools,
+    Columns,
+    RowNumbers,
+    item_types,
+    one_zero,
+    signed,
+)
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.merge import timestamps
@@ -96,7 +104,8 @@ def changes_of(
                 over = measures.over(node.having)
                 there[np.flatnonzero(holds(over, leaves(found), len(some), counting))] = True
             items = [measures.over(item.expression) for item in node.items[1:]]
-            return there, [evaluate(e, leaves(found), len(some), counting) for e in items]
+            shown = [evaluate(e, leaves(found), len(some), counting) for e in items]
+            return there, [one_zero(column) for column in shown]
 
     scratch = Faults()
     there, shown = rows(np.ones(len(at), np.bool_), scratch)

@@ -274,7 +274,7 @@ def _pairs(rows: pa.Table, signs: int) -> Ints:
     and still there. `NOWHERE` for all others."""
     names = [name for n, name in enumerate(rows.column_names[:-1]) if n not in (0, signs)]
     cells = [rows.column(name).combine_chunks() for name in names]
-    content = KeyNumbers([one.type for one in cells], zeros=True).numbers(cells, rows.num_rows)
+    content = KeyNumbers([one.type for one in cells]).numbers(cells, rows.num_rows)
     goes = np.asarray(pc.equal(rows.column(signs), "-").combine_chunks())
     order = np.argsort(content, kind="stable")
     # Of equal rows, those that go when none is there remove nothing: their balance is below any before.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seustream.compiler.logical.program import Relation
 from seustream.engine.host.keys import KeyNumbers
@@ -49,6 +50,13 @@ class Signed(NamedTuple):
         return answer(node, [signs, *self.rows, pa.array(newest)])
 
 
+def one_zero(column: pa.Array) -> pa.Array:
+    """Returns a column without -0.0: equal rows look alike, whichever came first."""
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.add(column, pa.scalar(0.0, column.type))
+
+
 def signed(before: Ints, after: Ints, moment: Ints, rows: Callable[[Ints], Columns]) -> Signed:
     """Returns the changes from one row to the next, both by place or `NOWHERE`: the old row goes, then
     the new one comes."""
@@ -78,13 +86,13 @@ class RowNumbers:
     """Numbers the distinct rows of a query by their items."""
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
-        self._keys = KeyNumbers(types, zeros=True)
+        self._keys = KeyNumbers(types)
 
     def __len__(self) -> int:
         return len(self._keys)
 
     def of(self, items: Sequence[pa.Array], count: int) -> Ints:
-        return self._keys.numbers(items, count)
+        return self._keys.numbers([one_zero(column) for column in items], count)
 
     def columns(self, rows: Ints, oldest: Ints) -> Columns:
         """Returns rows with their oldest times."""

@@ -129,13 +129,5 @@ def test_both_zeros_are_one_key() -> None:
     assert keys.numbers([pa.array([0.0, -0.0, 1.0])], 3).tolist() == [0, 0, 1]
 
 
-def test_two_zeros() -> None:
-    for of in (pa.float32(), pa.float64()):
-        keys = KeyNumbers([of], zeros=True)
-        zeros = pa.array([0.0, -0.0, None, 0.0], of)
-        assert keys.numbers([zeros], 4).tolist() == [0, 1, 2, 0]
-        assert str(keys.values(np.array([1, 0]))[0].to_pylist()) == "[-0.0, 0.0]"
-
-
 def test_without_columns_there_is_one_key() -> None:
     assert KeyNumbers([]).numbers([], 3).tolist() == [0, 0, 0]

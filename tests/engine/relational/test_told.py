@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from seustream.engine.relational.told import NOWHERE, ToldRows, changing, signed
+from seustream.engine.relational.told import NOWHERE, RowNumbers, ToldRows, changing, signed
 
 TYPES = [pa.string(), pa.list_(pa.int64())]
 
@@ -83,3 +83,13 @@ def test_a_row_that_changes_goes_before_it_comes() -> None:
     assert found.moment.tolist() == [5, 6, 6, 7]
     assert found.comes.tolist() == [True, False, True, False]
     assert [column.to_pylist() for column in found.rows] == [["b", "a", "c", "c"], [2, 1, 3, 3]]
+
+
+def test_equal_rows_look_alike() -> None:
+    numbers = RowNumbers([pa.float64(), pa.float32()])
+    zeros = [pa.array([-0.0, 0.0, None]), pa.array([0.0, -0.0, -0.0], pa.float32())]
+    found = numbers.of(zeros, 3)
+    assert found.tolist() == [0, 0, 1]
+    assert str([one.to_pylist() for one in numbers.columns(found, np.arange(3))[:2]]) == (
+        "[[0.0, 0.0, None], [0.0, 0.0, 0.0]]"
+    )
