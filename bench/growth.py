@@ -34,6 +34,7 @@ WORK = {
     "join": f"SELECT b, c FROM R JOIN S {_ON}",
     "left": f"SELECT b, c FROM R LEFT JOIN S {_ON}",
     "exists": f"SELECT b FROM R LEFT SEMI JOIN S {_ON}",
+    "partition": "SELECT b, c FROM R JOIN S ON R.k = S.k WINDOW PARTITION BY k ROWS 2",
     "asof": "SELECT b, c FROM R ASOF JOIN S ON R.k = S.k AND R.ts >= S.ts AND R.ts - S.ts < {s}000",
     "join changes": f"SELECT b, c FROM R JOIN S {_ON} EMIT CHANGES",
     "left changes": f"SELECT b, c FROM R LEFT JOIN S {_ON} EMIT CHANGES",
