@@ -37,8 +37,8 @@ def item_types(node: Relation) -> list[pa.DataType]:
 
 
 class Signed(NamedTuple):
-    """Rows in the order in which they are given: the number of its moment, and whether it comes or
-    goes."""
+    """Rows in the order in which they are given, each with the number of its moment, and whether it comes
+    or goes."""
 
     moment: Ints
     comes: Bools
@@ -92,6 +92,7 @@ class RowNumbers:
         return len(self._keys)
 
     def of(self, items: Sequence[pa.Array], count: int) -> Ints:
+        """Returns the number of each of `count` rows."""
         return self._keys.numbers([one_zero(column) for column in items], count)
 
     def columns(self, rows: Ints, oldest: Ints) -> Columns:
@@ -130,6 +131,7 @@ class ToldRows:
         self.tell(things, np.full(len(things), NOWHERE), np.zeros(len(things), np.int64))
 
     def add(self, things: Ints, rows: Columns) -> None:
+        """Gives distinct things rows, in columns, in place of those that they had."""
         *items, oldest = rows
         self.tell(things, self.numbers.of(items, len(things)), np.asarray(oldest, dtype=np.int64))
 
