@@ -57,7 +57,7 @@ class TreeOperator:
         self.frame = TreeSources(node.sources, self.stores)
         self.root = part(node.tree, self.frame, faults)
         self.grouping = Grouping(self.query) if node.aggregated else None
-        self.held = Pool(self.frame, range(len(node.sources)), True)
+        self.held = Pool(self.frame, (), True)
         """The combinations that wait for their turn in the order of their latest tuples."""
         # The rows that have left windows of partitions since members were added, and when they
         # left.

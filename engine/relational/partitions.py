@@ -25,6 +25,9 @@ class PushedRows:
     def __init__(self) -> None:
         self._out, self._by = Growing(), Growing()
 
+    def __len__(self) -> int:
+        return len(self._out)
+
     def add(self, out: Ints, by: Ints) -> None:
         """Takes rows, and those that push them out, in order."""
         self._out.append(out)
@@ -51,7 +54,7 @@ class Partitions:
         self.keys = KeyNumbers([self.store.schema.field(name).type for name in self.columns])
         self.last = native.LastOfKeys()
         self.last.configure(window.size)
-        self._readers: list[PushedRows] = []
+        self.readers: list[PushedRows] = []
 
     @property
     def gone(self) -> Ints:
@@ -79,7 +82,7 @@ class Partitions:
         self.last.add(numbers, came, out)
         pushes = out >= 0
         out, by = out[pushes], came[pushes]
-        for reader in self._readers:
+        for reader in self.readers:
             reader.add(out, by)
         at = np.minimum(np.searchsorted(positions, out), max(len(positions) - 1, 0))
         there = positions[at] == out
@@ -89,8 +92,8 @@ class Partitions:
 
     def reader(self) -> PushedRows:
         """Returns the rows that are pushed out from now on."""
-        self._readers.append(PushedRows())
-        return self._readers[-1]
+        self.readers.append(PushedRows())
+        return self.readers[-1]
 
     def keep(self, places: Ints) -> None:
         """Follows the store, which keeps only these rows."""

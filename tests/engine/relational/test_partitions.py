@@ -12,6 +12,8 @@ import pytest
 from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.language.types import INT
 from seustream.compiler.logical.windows import PartitionWindow
+from seustream.compiler.pipeline import Options, compile_text
+from seustream.engine.graph import GraphRun
 from seustream.engine.host.stores import Stores
 from seustream.engine.relational.partitions import Partitions
 from seustream.engine.stream.merge import Slice
@@ -104,3 +106,23 @@ def test_a_row_is_pushed_out_by_the_nth_later_one_of_its_partition(
     never = np.iinfo(np.int64).max
     assert partitions.gone.tolist() == [want.get(place, never) for place in range(len(rows))]
     assert partitions.time.tolist() == [want.get(place, never) for place in range(len(rows))]
+
+
+@pytest.mark.parametrize("form", ["JOIN", "LEFT JOIN", "FULL JOIN", "EMIT CHANGES"])
+def test_rows_that_were_pushed_out_are_forgotten(form: str) -> None:
+    kind, changes = ("JOIN", form) if form == "EMIT CHANGES" else (form, "")
+    text = f"{DEFINITIONS}REGISTER QUERY q AS SELECT b, d FROM R {kind} S ON R.a = S.a WINDOW PARTITION BY a ROWS 2 {changes}"
+    run = GraphRun(compile_text(text, options=Options(devices=0)))
+    for step in range(40):
+        times = np.arange(10 * step, 10 * step + 10)
+        for of in ("R", "S"):
+            columns = [pa.array(times), *(pa.array(times % 3, pa.int32()) for _ in "ab")]
+            names = ["ts", "a", "b" if of == "R" else "d"]
+            run.push(of, pa.table(columns, names=names))
+        for _ in run.advance():
+            pass
+    frames = [one.frame for one in run.operators.values() if hasattr(one, "frame")]
+    partitions = [one for frame in frames for one in frame.partitions.values()]
+    assert partitions
+    assert all(one.readers for one in partitions)
+    assert all(len(reader) < 60 for one in partitions for reader in one.readers)
