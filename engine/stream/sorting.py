@@ -15,7 +15,7 @@ Ints = npt.NDArray[np.int64]
 
 def lexsort(keys: Sequence[npt.NDArray[Any]]) -> Ints:
     """Returns the rows in the order of some keys of whole numbers or flags, the last of which counts most;
-    rows with equal keys stay in order. It is `numpy.lexsort` in less than half of the time."""
+    rows with equal keys stay in order. It is `numpy.lexsort`, faster from some hundred rows on."""
     if wrong := [str(key.dtype) for key in keys if key.dtype.kind not in "bi"]:
         raise TypeError(f"keys of {', '.join(wrong)}: want whole numbers or flags")
     found = np.empty(len(keys[0]), np.int64)
