@@ -4,10 +4,11 @@ before  NOT (R.a <> S.d OR R.a <> S.d) AND (R.a = S.d OR R.b > 5)
 after   R.a = S.d
 
 Rules: double negation, De Morgan, NOT pushed into comparisons (the device has no NOT),
-functions of constants, constants, idempotence, contradiction, excluded middle, both absorptions. A comparison
-with NULL is not true and NOT does not make it so; hence `A OR NOT A` is not TRUE but
-"no operand of A is NULL", which is TRUE only for columns that are never NULL. An operand is decided
-by those beside it: `A AND (NOT A OR B)` is `A AND B`, so that contradictions of whole formulas
+functions of constants, `IS NOT DISTINCT FROM` as equalities (`language.null_safe`), constants,
+idempotence, contradiction, excluded middle, both absorptions. A comparison with NULL is not true
+and NOT does not make it so; hence `A OR NOT A` is not TRUE but "no operand of A is NULL", which is
+TRUE only for columns that are never NULL. An operand is decided by those beside it:
+`A AND (NOT A OR B)` is `A AND B`, so that contradictions of whole formulas
 are found too.
 """
 
@@ -38,6 +39,7 @@ from seustream.compiler.language.expressions import (
     rebuild,
 )
 from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.null_safe import as_equalities
 from seustream.compiler.plan.encoding import as_compared
 from seustream.hdl.isa import Condition
 
@@ -46,7 +48,7 @@ _LEAVES = (Compare, IsNull)
 
 def simplify(predicate: Expression) -> Expression:
     """Returns an equivalent predicate that none of the rules changes any more."""
-    current = computed(push_not(predicate))
+    current = as_equalities(computed(push_not(predicate)))
     while True:
         after = _once(current)
         if after == current:

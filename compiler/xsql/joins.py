@@ -16,6 +16,7 @@ from seustream.compiler.errors import Problems
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
+from seustream.compiler.language.null_safe import as_equalities
 from seustream.compiler.language.types import Kind
 from seustream.compiler.logical.joins import JoinKind, JoinSide, TreeJoin, joins, optional, visible
 from seustream.compiler.logical.program import Source
@@ -317,3 +318,11 @@ def present(conditions: Iterable[x.Expression]) -> frozenset[x.Expression]:
 def inner_only(side: JoinSide) -> bool:
     """Returns whether a list of streams would be equivalent."""
     return all(join.kind is JoinKind.INNER for join in joins(side))
+
+
+def indexed(side: JoinSide) -> JoinSide:
+    """Returns the joins with conditions that an index can follow also where NULL equals NULL."""
+    if isinstance(side, int):
+        return side
+    condition = as_equalities(side.condition, optional(side.left) | optional(side.right))
+    return replace(side, left=indexed(side.left), right=indexed(side.right), condition=condition)

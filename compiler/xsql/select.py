@@ -14,6 +14,7 @@ from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
+from seustream.compiler.language.null_safe import as_equalities
 from seustream.compiler.language.options import query_options
 from seustream.compiler.language.overloads import LISTS
 from seustream.compiler.language.types import Kind
@@ -25,6 +26,7 @@ from seustream.compiler.logical.joins import (
     JoinTree,
     TreeJoin,
     joins,
+    optional,
     timing,
     visible,
 )
@@ -32,6 +34,7 @@ from seustream.compiler.logical.windows import PartitionWindow, is_plain
 from seustream.compiler.xsql import periods, tree
 from seustream.compiler.xsql.joins import (
     JoinBinder,
+    indexed,
     inner_only,
     selects,
 )
@@ -241,8 +244,8 @@ class SelectBinder:
             span=query.span,
             strict=query.strict,
             sources=query.sources,
-            tree=side,
-            where=where,
+            tree=indexed(side),
+            where=as_equalities(where, optional(side)),
             group_by=query.group_by,
             having=query.having,
             aggregated=query.aggregated,

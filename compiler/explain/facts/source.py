@@ -11,6 +11,7 @@ from seustream.compiler.explain.marks import plural
 from seustream.compiler.explain.text import Columns, TreeNode
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
+from seustream.compiler.language.null_safe import as_equalities
 from seustream.compiler.plan.simplify import computed, push_not
 from seustream.compiler.xsql.tree import WindowClause
 
@@ -170,7 +171,9 @@ def _changes(before: x.Expression, after: x.Expression) -> tuple[str, ...]:
     constant = computed(pushed)
     if constant != pushed:
         found.append("constants computed")
-    pushed = constant
+    pushed = as_equalities(constant)
+    if pushed != constant:
+        found.append("NULL equals NULL by two equalities")
     leaves, fewer = _leaves(pushed), _leaves(after)
     if len(fewer) < len(leaves):
         found.append(f"{plural(len(leaves), 'comparison')} made {len(fewer)}")

@@ -29,8 +29,15 @@ D = x.ColumnReference(1, "d", INT, True, "S")
 OPERANDS: tuple[x.Expression, ...] = (A, B, N, K, D, x.Literal(1, INT), x.Literal(2, INT))
 
 
+def is_distinct(left: x.Expression, right: x.Expression, negated: bool) -> x.Expression:
+    call = x.Compare(
+        Condition.EQ, x.Call("is_distinct", (left, right), (INT, INT), BOOLEAN), x.TRUE, BOOLEAN
+    )
+    return x.Not(call) if negated else call
+
+
 def leaf(chance: random.Random) -> x.Expression:
-    kind = chance.randrange(10)
+    kind = chance.randrange(12)
     if kind < 6:
         left, right = chance.choice(OPERANDS), chance.choice(OPERANDS)
         return x.Compare(chance.choice(list(Condition)[:6]), left, right, INT)
@@ -39,6 +46,14 @@ def leaf(chance: random.Random) -> x.Expression:
     if kind < 8:
         return like(S, chance.choice(("a%", "_b", "%")), chance.random() < 0.5)
     if kind < 9:
+        left, right = chance.choice((A, N)), chance.choice((K, D))
+        return is_distinct(left, right, chance.random() < 0.8)
+    if kind < 10:
+        left, right = chance.choice((A, N)), chance.choice((K, D))
+        equal = x.Compare(Condition.EQ, left, right, INT)
+        nulls = x.And((x.IsNull(left, False), x.IsNull(right, False)))
+        return x.Or((equal, nulls) if chance.random() < 0.5 else (nulls, equal))
+    if kind < 11:
         return equals(chance.choice((A, B)), 1)
     return chance.choice((x.TRUE, x.FALSE, x.Compare(Condition.EQ, A, x.Literal(None, INT), INT)))
 

@@ -55,6 +55,10 @@ def truth(e: x.Expression, row: Row) -> object:
                 return None
             parts = ({"%": ".*", "_": "."}.get(c, re.escape(c)) for c in str(written))
             return bool(re.fullmatch("".join(parts), str(text), re.DOTALL))
+        case x.Call("is_distinct", (first, second)):
+            return truth(first, row) != truth(second, row)
+        case x.Call("coalesce", arguments):
+            return next((v for one in arguments if (v := truth(one, row)) is not None), None)
         case x.Call("+", (first, second)):
             left, right = truth(first, row), truth(second, row)
             return None if left is None or right is None else left + right  # type: ignore[operator]

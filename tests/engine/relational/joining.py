@@ -74,8 +74,14 @@ class JoinCase:
             left, right = self._column(self.chance.choice(mine)), self.chance.choice(theirs)
             return f"{left} {self.chance.choice(operators)} {self._column(right)}"
 
-        if self.chance.random() < 0.75:
+        kind = self.chance.random()
+        if kind < 0.65:
             return one("=")
+        if kind < 0.75:
+            left, right = one("=").split(" = ")
+            if kind < 0.7:
+                return f"{left} IS NOT DISTINCT FROM {right}"
+            return f"({left} = {right} OR {left} IS NULL AND {right} IS NULL)"
         ways = [one("==<>"), f"{one('=<>')} AND {one('=<>')}", one("==<>")]
         return f"({' OR '.join(ways[: self.chance.randint(2, 3)])})"
 
