@@ -296,6 +296,24 @@ def condition(e: Expression) -> Expression:
     return Compare(Condition.EQ, e, TRUE, BOOLEAN)
 
 
+def push_not(e: Expression, negated: bool = False) -> Expression:
+    """Returns the predicate, or its negation, without any NOT."""
+    match e:
+        case Not():
+            return push_not(e.term, not negated)
+        case And() | Or():
+            terms = tuple(push_not(term, negated) for term in e.terms)
+            return Or(terms) if isinstance(e, And) == negated else And(terms)
+        case Compare() if negated:
+            return replace(e, condition=e.condition.negated())
+        case IsNull() if negated:
+            return IsNull(e.term, not e.negated)
+        case Literal() if negated:
+            return FALSE if e.value else TRUE
+        case _:
+            return e
+
+
 # --- as text ------------------------------------------------------------------
 
 _OR, _XOR, _AND, _NOT, _COMPARE, _BITS, _SUM, _PRODUCT, _SIGN, _ATOM = range(10)

@@ -4,12 +4,11 @@ before  NOT (R.a <> S.d OR R.a <> S.d) AND (R.a = S.d OR R.b > 5)
 after   R.a = S.d
 
 Rules: double negation, De Morgan, NOT pushed into comparisons (the device has no NOT),
-functions of constants, `IS NOT DISTINCT FROM` as equalities (`language.null_safe`), constants,
-idempotence, contradiction, excluded middle, both absorptions. A comparison with NULL is not true
-and NOT does not make it so; hence `A OR NOT A` is not TRUE but "no operand of A is NULL", which is
-TRUE only for columns that are never NULL. An operand is decided by those beside it:
-`A AND (NOT A OR B)` is `A AND B`, so that contradictions of whole formulas
-are found too.
+functions of constants, forms for an index (`language.indexable`), constants, idempotence,
+contradiction, excluded middle, both absorptions. A comparison with NULL is not true and NOT does
+not make it so; hence `A OR NOT A` is not TRUE but "no operand of A is NULL", which is TRUE only for
+columns that are never NULL. An operand is decided by those beside it: `A AND (NOT A OR B)` is
+`A AND B`, so that contradictions of whole formulas are found too.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ from seustream.compiler.language.expressions import (
     IsNull,
     Leaf,
     Literal,
-    Not,
     Or,
     Value,
     children,
     conjunction,
     disjunction,
+    push_not,
     rebuild,
 )
 from seustream.compiler.language.faults import Faults
-from seustream.compiler.language.null_safe import as_equalities
+from seustream.compiler.language.indexable import indexable
 from seustream.compiler.plan.encoding import as_compared
 from seustream.hdl.isa import Condition
 
@@ -47,10 +46,10 @@ _LEAVES = (Compare, IsNull)
 
 
 def simplify(predicate: Expression) -> Expression:
-    """Returns an equivalent predicate that none of the rules changes any more."""
-    current = as_equalities(computed(push_not(predicate)))
+    """Returns an equivalent predicate without NOT that none of the rules changes any more."""
+    current = computed(predicate)
     while True:
-        after = _once(current)
+        after = _once(indexable(current))
         if after == current:
             return current
         current = after
@@ -69,24 +68,6 @@ def computed(e: Expression) -> Expression:
 
 def _no_leaf(e: Leaf) -> Callable[[object], Value]:
     raise AssertionError(f"{e} is no constant")
-
-
-def push_not(e: Expression, negated: bool = False) -> Expression:
-    """Returns the predicate, or its negation, without any NOT."""
-    match e:
-        case Not():
-            return push_not(e.term, not negated)
-        case And() | Or():
-            terms = tuple(push_not(term, negated) for term in e.terms)
-            return Or(terms) if isinstance(e, And) == negated else And(terms)
-        case Compare() if negated:
-            return replace(e, condition=e.condition.negated())
-        case IsNull() if negated:
-            return IsNull(e.term, not e.negated)
-        case Literal() if negated:
-            return FALSE if e.value else TRUE
-        case _:
-            return e
 
 
 def _once(e: Expression) -> Expression:

@@ -16,7 +16,7 @@ from seustream.compiler.errors import Problems
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
-from seustream.compiler.language.null_safe import as_equalities
+from seustream.compiler.language.indexable import indexable
 from seustream.compiler.language.types import Kind
 from seustream.compiler.logical.joins import JoinKind, JoinSide, TreeJoin, joins, optional, visible
 from seustream.compiler.logical.program import Source
@@ -321,8 +321,8 @@ def inner_only(side: JoinSide) -> bool:
 
 
 def indexed(side: JoinSide) -> JoinSide:
-    """Returns the joins with conditions that an index can follow also where NULL equals NULL."""
+    """Returns the joins with their conditions in forms that an index can follow."""
     if isinstance(side, int):
         return side
-    condition = as_equalities(side.condition, optional(side.left) | optional(side.right))
+    condition = indexable(side.condition, optional(side.left) | optional(side.right))
     return replace(side, left=indexed(side.left), right=indexed(side.right), condition=condition)

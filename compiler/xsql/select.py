@@ -14,7 +14,7 @@ from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
-from seustream.compiler.language.null_safe import as_equalities
+from seustream.compiler.language.indexable import indexable
 from seustream.compiler.language.options import query_options
 from seustream.compiler.language.overloads import LISTS
 from seustream.compiler.language.types import Kind
@@ -245,7 +245,7 @@ class SelectBinder:
             strict=query.strict,
             sources=query.sources,
             tree=indexed(side),
-            where=as_equalities(where, optional(side)),
+            where=indexable(where, optional(side)),
             group_by=query.group_by,
             having=query.having,
             aggregated=query.aggregated,

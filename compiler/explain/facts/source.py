@@ -11,8 +11,8 @@ from seustream.compiler.explain.marks import plural
 from seustream.compiler.explain.text import Columns, TreeNode
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
-from seustream.compiler.language.null_safe import as_equalities
-from seustream.compiler.plan.simplify import computed, push_not
+from seustream.compiler.language.indexable import indexable
+from seustream.compiler.plan.simplify import computed
 from seustream.compiler.xsql.tree import WindowClause
 
 
@@ -165,15 +165,15 @@ def _changes(before: x.Expression, after: x.Expression) -> tuple[str, ...]:
     if after in (x.TRUE, x.FALSE):
         return (f"always {x.show(after).lower()}" if after == x.TRUE else "never true",)
     found = []
-    pushed = push_not(before)
-    if pushed != before:
+    pushed = x.push_not(before)
+    if x.show(pushed) != x.show(before):  # IS NOT DISTINCT FROM has none to move
         found.append("NOT moved into comparisons")
     constant = computed(pushed)
     if constant != pushed:
         found.append("constants computed")
-    pushed = as_equalities(constant)
+    pushed = indexable(constant)
     if pushed != constant:
-        found.append("NULL equals NULL by two equalities")
+        found.append("made fit for an index")
     leaves, fewer = _leaves(pushed), _leaves(after)
     if len(fewer) < len(leaves):
         found.append(f"{plural(len(leaves), 'comparison')} made {len(fewer)}")

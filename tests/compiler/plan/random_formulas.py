@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from seustream.compiler.language import expressions as x
-from seustream.compiler.language.types import BOOLEAN, INT, VARCHAR
+from seustream.compiler.language.types import BIGINT, BOOLEAN, INT, VARCHAR
 from seustream.hdl.isa import Condition
 
 
@@ -36,8 +36,29 @@ def is_distinct(left: x.Expression, right: x.Expression, negated: bool) -> x.Exp
     return x.Not(call) if negated else call
 
 
+def sum_of_both(chance: random.Random) -> x.Expression:
+    """Compares sums that read two streams, or the absolute value of one with a constant."""
+
+    def some(columns: int) -> x.Expression:
+        found: x.Expression = chance.choice(OPERANDS[:5])
+        if chance.random() < 0.2:
+            found = x.Call("negate", (found,), (BIGINT,), BIGINT)
+        for number in range(columns):
+            operands = OPERANDS if number == 1 else OPERANDS[:5]
+            sides = found, chance.choice(operands)
+            found = x.Call(chance.choice("+-"), sides, (BIGINT, BIGINT), BIGINT)
+        return found
+
+    condition = chance.choice(list(Condition)[:6])
+    if chance.random() < 0.5:
+        return x.Compare(condition, some(chance.randint(1, 3)), some(chance.randint(0, 2)), BIGINT)
+    apart = x.Call("abs", (some(chance.randint(1, 2)),), (BIGINT,), BIGINT)
+    sides = apart, x.Literal(chance.randint(-1, 3), INT)
+    return x.Compare(condition, *(sides if chance.random() < 0.8 else sides[::-1]), BIGINT)
+
+
 def leaf(chance: random.Random) -> x.Expression:
-    kind = chance.randrange(12)
+    kind = chance.randrange(13)
     if kind < 6:
         left, right = chance.choice(OPERANDS), chance.choice(OPERANDS)
         return x.Compare(chance.choice(list(Condition)[:6]), left, right, INT)
@@ -54,6 +75,8 @@ def leaf(chance: random.Random) -> x.Expression:
         nulls = x.And((x.IsNull(left, False), x.IsNull(right, False)))
         return x.Or((equal, nulls) if chance.random() < 0.5 else (nulls, equal))
     if kind < 11:
+        return sum_of_both(chance)
+    if kind < 12:
         return equals(chance.choice((A, B)), 1)
     return chance.choice((x.TRUE, x.FALSE, x.Compare(Condition.EQ, A, x.Literal(None, INT), INT)))
 

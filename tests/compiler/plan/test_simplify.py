@@ -14,7 +14,7 @@ import pytest
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import BOOLEAN, INT
-from seustream.compiler.plan.simplify import push_not, simplify
+from seustream.compiler.plan.simplify import simplify
 from seustream.hdl.isa import Condition
 from tests.compiler.plan.cases import Case, cases, compiled
 from tests.compiler.plan.judge import Judge
@@ -129,8 +129,8 @@ def test_push_not_is_the_opposite() -> None:
     table = Table(ROWS)
     for formula in formulas(2):
         true, false = table.sets(formula)
-        assert table.sets(push_not(formula)) == (true, false)
-        assert table.sets(push_not(formula, negated=True)) == (false, true)
+        assert table.sets(x.push_not(formula)) == (true, false)
+        assert table.sets(x.push_not(formula, negated=True)) == (false, true)
 
 
 # --- random formulas ----------------------------------------------------------
@@ -182,6 +182,13 @@ def test_many_terms_stay_as_they_are(connective: type[x.And] | type[x.Or]) -> No
 def test_a_boolean_operand_of_a_comparison_is_left_alone() -> None:
     """NOT stays where it is a value rather than a condition."""
     inner = x.Not(x.And((equals(A, 1), equals(B, 1))))
-    outer = x.Compare(Condition.EQ, inner, x.TRUE, BOOLEAN)
+    outer = x.Compare(Condition.EQ, inner, x.FALSE, BOOLEAN)
     assert simplify(outer) == outer
+    assert simplify(x.Not(outer)) == x.Compare(Condition.NE, inner, x.FALSE, BOOLEAN)
+
+
+def test_a_condition_that_is_compared_with_true_is_that_condition() -> None:
+    inner = x.Not(x.And((equals(A, 1), equals(B, 1))))
+    outer = x.Compare(Condition.EQ, inner, x.TRUE, BOOLEAN)
+    assert x.show(simplify(outer)) == "R.a <> 1 OR R.b <> 1"
     assert simplify(x.Not(outer)) == x.Compare(Condition.NE, inner, x.TRUE, BOOLEAN)

@@ -59,9 +59,14 @@ def truth(e: x.Expression, row: Row) -> object:
             return truth(first, row) != truth(second, row)
         case x.Call("coalesce", arguments):
             return next((v for one in arguments if (v := truth(one, row)) is not None), None)
-        case x.Call("+", (first, second)):
+        case x.Call("+" | "-", (first, second)):
             left, right = truth(first, row), truth(second, row)
-            return None if left is None or right is None else left + right  # type: ignore[operator]
+            if left is None or right is None:
+                return None
+            return left + right if e.function == "+" else left - right  # type: ignore[operator]
+        case x.Call("abs" | "negate", (first,)):
+            of = truth(first, row)
+            return None if of is None else abs(of) if e.function == "abs" else -of  # type: ignore[arg-type,operator]
         case _:
             raise NotImplementedError(e)
 

@@ -1,12 +1,12 @@
-"""Equalities in the place of those where NULL equals NULL; tests/compiler/plan/test_simplify.py judges
-them by rows, and tests/engine/relational/test_joins.py in random trees of joins."""
+"""Forms of conditions for indexes. tests/compiler/plan/test_simplify.py judges them by rows and has one of
+each, tests/engine/relational/test_joins.py has them in random trees of joins."""
 
 from __future__ import annotations
 
 import pytest
 
 from seustream.compiler.language import expressions as x
-from seustream.compiler.language.null_safe import as_equalities
+from seustream.compiler.language.indexable import indexable
 from seustream.compiler.language.types import BOOLEAN, INT, Kind, Type
 from seustream.compiler.logical.joins import JoinTree, TreeJoin
 from seustream.compiler.pipeline import Options, compile_text
@@ -16,15 +16,9 @@ from tests.compiler.plan.three_valued import Table
 ROWS = [{(0, "a"): a, (1, "d"): d} for a in (None, 0, 1) for d in (None, 0, 1)]
 
 
-@pytest.mark.parametrize("found_by", ["NOT", "<>"])
-def test_it_is_true_for_the_same_rows(found_by: str) -> None:
+def test_it_is_true_for_the_same_rows() -> None:
     written = is_distinct(A, D, negated=True)
-    assert isinstance(written, x.Not)
-    if found_by == "<>":
-        assert isinstance(written.term, x.Compare)
-        of = written.term
-        written = x.Compare(of.condition.negated(), of.left, of.right, of.of)
-    equalities = as_equalities(written)
+    equalities = indexable(written)
     assert len(x.conjuncts(equalities)) == 2
     table = Table(ROWS)
     assert table.selected(equalities) == table.selected(written)
@@ -32,18 +26,18 @@ def test_it_is_true_for_the_same_rows(found_by: str) -> None:
 
 def test_a_column_that_is_never_null_is_compared_as_it_is() -> None:
     written = is_distinct(N, K, negated=True)
-    assert x.show(as_equalities(written)) == "R.n = S.k"
-    assert x.show(as_equalities(is_distinct(N, D, negated=True))) == "R.n = S.d"
-    assert x.show(as_equalities(written, frozenset({0}))) == "R.n = S.k"
+    assert x.show(indexable(written)) == "R.n = S.k"
+    assert x.show(indexable(is_distinct(N, D, negated=True))) == "R.n = S.d"
+    assert x.show(indexable(written, frozenset({0}))) == "R.n = S.k"
     both = frozenset({0, 1})  # rows of both may be missing
-    assert x.show(as_equalities(written, both)).startswith("(R.n IS NULL) = (S.k IS NULL) AND ")
+    assert x.show(indexable(written, both)).startswith("(R.n IS NULL) = (S.k IS NULL) AND ")
 
 
 def test_what_may_fault_is_left() -> None:
     """It would be computed twice, and its fault counted twice."""
     moved = x.Call("+", (A, x.Literal(1, INT)), (INT, INT), INT)
     for written in (is_distinct(moved, D, True), is_distinct(A, D, False)):
-        assert as_equalities(written) == written
+        assert indexable(written) == x.push_not(written)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +52,7 @@ def test_every_type_has_a_value_in_the_place_of_null(of: Type) -> None:
     left, right = (x.ColumnReference(place, "v", of, True, "RS"[place]) for place in (0, 1))
     call = x.Call("is_distinct", (left, right), (of, of), BOOLEAN)
     written = x.Not(x.condition(call))
-    assert len(x.conjuncts(as_equalities(written))) == 2
+    assert len(x.conjuncts(indexable(written))) == 2
 
 
 def test_an_outer_join_has_equalities() -> None:
@@ -72,3 +66,42 @@ def test_an_outer_join_has_equalities() -> None:
     assert isinstance(tree.tree.left, TreeJoin)
     assert x.show(tree.tree.left.condition) == "L.k = R.k"
     assert len(x.conjuncts(tree.tree.condition)) == 2
+
+
+def show(condition: str, join: str = "L, R WHERE") -> str:
+    text = f"""CREATE STREAM L (a int, b bigint, x double); CREATE STREAM R (a int, b smallint, x double);
+        REGISTER QUERY q AS SELECT L.a FROM {join} {condition} WINDOW RANGE 10 s;"""
+    program = compile_text(text, options=Options(devices=0)).program
+    if program.queries:
+        return x.show(program.queries[0].where)
+    (tree,) = program.operations
+    assert isinstance(tree, JoinTree)
+    assert isinstance(tree.tree, TreeJoin)
+    return x.show(tree.tree.condition)
+
+
+@pytest.mark.parametrize("join", ["L, R WHERE", "L LEFT JOIN R ON"])
+def test_a_distance_of_times(join: str) -> None:
+    found = show("abs(L.ts - R.ts) < INTERVAL '2' SECOND", join)
+    assert found == "L.TimeStamp < R.TimeStamp + 2000 AND L.TimeStamp > R.TimeStamp - 2000"
+
+
+@pytest.mark.parametrize("join", ["L, R WHERE", "L LEFT JOIN R ON"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "L.b - R.b < 5",  # overflows for other rows than the same without the difference
+        "L.x - R.x < 5",
+        "L.a - R.a < 5.5",
+        "abs(L.a - R.a) <> 5",
+        "abs(L.a) - R.a < 5",
+        "L.a - R.a < 1152921504606846977",
+        "L.a * 2 - R.a < 5",
+    ],
+)
+def test_other_comparisons_stay(condition: str, join: str) -> None:
+    assert show(condition, join) == condition
+
+
+def test_not_is_moved_in_an_outer_join() -> None:
+    assert show("NOT L.a <> R.a", "L LEFT JOIN R ON") == "L.a = R.a"
