@@ -75,8 +75,12 @@ class JoinCase:
             return f"{left} {self.chance.choice(operators)} {self._column(right)}"
 
         kind = self.chance.random()
-        if kind < 0.65:
+        if kind < 0.6:
             return one("=")
+        if kind < 0.65:
+            left, right = one("=").split(" = ")
+            forms = f"abs({left} - {right}) <= 1", f"{left} - {right} = 1", f"{left} + {right} < 3"
+            return self.chance.choice((*forms, f"NOT {left} <> {right}"))
         if kind < 0.75:
             left, right = one("=").split(" = ")
             if kind < 0.7:
