@@ -224,7 +224,7 @@ def report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pro
     token = error.token
     possible = error.accepts or error.expected
     if token.type == "COMMA" and {*possible} == {"RPAR"}:
-        by_one = re.compile(r"(?i)[^()]*\)\s*(not\s+)?in\s*\(\s*\(").match(
+        by_one = re.compile(r"(?i)[^()]*\)\s*((not\s+)?in\s*\(\s*\(|[<>=!])").match(
             source.text, token.start_pos or 0
         )
         hint = _BY_ONE if by_one else _BY_EXISTS
