@@ -351,11 +351,13 @@ class WindowJoin:
     ) -> list[tuple[list[tuple[JoinLink, Numbers]], list[native.Test]]]:
         """Returns the alternative links of a search, with their tests; one way without any if the
         search has none, or if one of them is in doubt."""
+        if search.choice is None:
+            return [([], [])]
         doubts: set[x.Expression] = set()
-        ways = [self._compared(way, partial, rows, doubts) for way in search.ways]
-        if doubts and search.choice is not None:
-            doubtful.add(search.choice)
-        return [([], [])] if doubts or not ways else ways
+        ways = [self._compared(way, partial, rows, doubts) for way in search.choice.ways]
+        if doubts:
+            doubtful.add(search.choice.condition)
+        return [([], [])] if doubts else ways
 
     # --- partners ---------------------------------------------------------------
 

@@ -32,20 +32,29 @@ class JoinLink:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """A condition `A OR B ...` that has links in each alternative. Unless it is `exact`, it has other
+    conditions, too, and is evaluated for each pair that a way finds."""
+
+    condition: x.Expression
+    ways: tuple[tuple[JoinLink, ...], ...]
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Search:
     """One more source of a combination: links to it, and conditions to evaluate once it is bound.
-    If no equality leads to it, `choice` is a condition whose alternatives are all links: `ways`."""
+    There may be a choice of links if no equality leads to it."""
 
     source: int
     links: tuple[JoinLink, ...]
     others: tuple[x.Expression, ...]
-    choice: x.Expression | None = None
-    ways: tuple[tuple[JoinLink, ...], ...] = ()
+    choice: Choice | None = None
 
     @property
     def all_links(self) -> Iterator[JoinLink]:
         yield from self.links
-        for way in self.ways:
+        for way in self.choice.ways if self.choice is not None else ():
             yield from way
 
 
@@ -87,23 +96,25 @@ def _search(conjuncts: Sequence[x.Expression], bound: frozenset[int], source: in
             links.append(link)
     if any(link.op is Condition.EQ for link in links):
         return Search(source, tuple(links), tuple(others))
-    choice, ways = ways_of(others, lambda e: _link(e, source))
-    rest = tuple(e for e in others if e is not choice)
-    return Search(source, tuple(links), rest, choice, ways)
+    choice = choice_of(others, lambda e: _link(e, source))
+    decided = choice.condition if choice is not None and choice.exact else None
+    rest = tuple(e for e in others if e is not decided)
+    return Search(source, tuple(links), rest, choice)
 
 
-def ways_of(
+def choice_of(
     conditions: Iterable[x.Expression], linked: Callable[[x.Expression], JoinLink | None]
-) -> tuple[x.Expression | None, tuple[tuple[JoinLink, ...], ...]]:
-    """Returns the first condition `A OR B ...` that has nothing but links in each alternative, and
-    these links."""
+) -> Choice | None:
+    """Returns the first condition that is a choice of links, one that is exact if there is any."""
+    found: list[Choice] = []
     for e in conditions:
         if not isinstance(e, x.Or):
             continue
-        ways = [[linked(one) for one in x.conjuncts(term)] for term in e.terms]
-        if all(link is not None for way in ways for link in way):
-            return e, tuple(tuple(link for link in way if link is not None) for way in ways)
-    return None, ()
+        parts = [[linked(one) for one in x.conjuncts(term)] for term in e.terms]
+        ways = tuple(tuple(link for link in part if link is not None) for part in parts)
+        if all(ways):
+            found.append(Choice(e, ways, all(None not in part for part in parts)))
+    return min(found, key=lambda choice: not choice.exact, default=None)
 
 
 def _link(e: x.Expression, source: int) -> JoinLink | None:

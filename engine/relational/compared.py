@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.joins import TreeJoin, visible
-from seustream.engine.host.links import JoinLink, ways_of
+from seustream.engine.host.links import JoinLink, choice_of
 from seustream.engine.kernels import native
 from seustream.engine.relational.combinations import Ints, TreeSources
 from seustream.engine.relational.keyed import Keyed
@@ -69,7 +69,7 @@ class Comparisons:
         self.equalities = list(equalities(join))
         found = [_link(e, join) for e in self.conjuncts]
         self.links = [link for link in found if link is not None]
-        self.choice, self.ways = ways_of(self.conjuncts, lambda e: _link(e, join))
+        self.choice = choice_of(self.conjuncts, lambda e: _link(e, join))
         self._by = [pair for pair in self.equalities if has_numbers(pair[0].type)]
         self._are_all = len(self._by) == len(self.equalities)
         self.codes = native.Codes()
@@ -186,11 +186,14 @@ class Comparisons:
             if (one := tested([link])) is not None:
                 tests += one
                 rest.remove(link.conjunct)
-        some = [tested(way) for way in self.ways]
-        ways = [way for way in some if way is not None]
-        if self.choice is None or len(ways) < len(some):
+        if self.choice is None:
             return tests, [[]], tuple(rest)
-        rest.remove(self.choice)
+        some = [tested(way) for way in self.choice.ways]
+        ways = [way for way in some if way is not None]
+        if len(ways) < len(some):
+            return tests, [[]], tuple(rest)
+        if self.choice.exact:
+            rest.remove(self.choice.condition)
         return tests, ways, tuple(rest)
 
     def _value(self, e: x.Expression, rows: Ints, doubts: Faults) -> pa.Array:

@@ -36,6 +36,13 @@ BANDS = [
     "R.e = S.e",
     "R.k < S.k AND R.x = S.n + 1",
     "R.big >= S.big - 1 AND R.big <= S.big",
+    "R.k = S.k OR (R.x = S.x AND S.n < 9)",
+    "(R.x + S.x > 5 AND R.k = S.k) OR (R.n < 10 AND R.e = S.e) OR R.x = S.n",
+    "R.k <> S.k OR (R.x >= S.x AND R.n + S.n = 10)",
+    "abs(R.x - S.n) <= 2",
+    "R.n - S.x = 3 OR R.x + S.x = -10",
+    "R.k IS NOT DISTINCT FROM S.k",
+    "(R.e = S.e OR S.e IS NULL AND R.e IS NULL) AND R.t IS NOT DISTINCT FROM S.t",
 ]
 COLUMNS = {
     "x": "int",
@@ -105,7 +112,7 @@ def test_conditions_between_columns_like_duckdb(
         names = ", ".join(f"{name}.{column}" for name in "RS" for column in COLUMNS)
         want = connection.execute(
             f"SELECT {names}, least(R.ts, S.ts), greatest(R.ts, S.ts) FROM R, S"
-            f" WHERE {where} AND abs(R.ts - S.ts) <= 300"
+            f" WHERE ({where}) AND abs(R.ts - S.ts) <= 300"
         ).fetchall()
     assert len(want) > 10
     assert sorted(map(repr, found)) == sorted(map(repr, want))

@@ -87,6 +87,10 @@ class JoinCase:
                 return f"{left} IS NOT DISTINCT FROM {right}"
             return f"({left} = {right} OR {left} IS NULL AND {right} IS NULL)"
         ways = [one("==<>"), f"{one('=<>')} AND {one('=<>')}", one("==<>")]
+        if self.chance.random() < 0.4:  # one has a condition that no index knows
+            left, right = one("=").split(" = ")
+            more = f"{self.chance.choice((left, right))} < 3", f"mod({left} + {right}, 3) = 1"
+            ways[0] = f"{ways[0]} AND {self.chance.choice(more)}"
         return f"({' OR '.join(ways[: self.chance.randint(2, 3)])})"
 
     def _more(self, seen: list[int]) -> list[str]:
