@@ -12,7 +12,7 @@ counted at the place `at` (`seustream.compiler.language.faults`).
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -44,6 +44,17 @@ class Leaf:
     def show(self) -> str:
         raise NotImplementedError
 
+    @property
+    def origin(self) -> Hashable:
+        """Which row it is read from: a value for each row that a condition knows, or None if it is
+        not an attribute of one row."""
+        return None
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is the time of a row."""
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnReference(Leaf):
@@ -59,6 +70,14 @@ class ColumnReference(Leaf):
 
     def show(self) -> str:
         return f"{self.alias}.{self.name}"
+
+    @property
+    def origin(self) -> int:
+        return self.source
+
+    @property
+    def is_time(self) -> bool:
+        return self.timed
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Conditions in forms that the index of a join can follow, and that a device can compare.
+"""Conditions between two rows in forms that an index can follow, and that a device can compare.
 
 before  L.k IS NOT DISTINCT FROM R.k                 NULL equals NULL
 before  L.k = R.k OR L.k IS NULL AND R.k IS NULL
@@ -7,14 +7,14 @@ after   (L.k IS NULL) = (R.k IS NULL) AND coalesce(L.k, 0) = coalesce(R.k, 0)
 before  (L.k = R.k) IS TRUE                          the truth of a condition
 after   L.k = R.k
 
-before  abs(L.a - R.b) <= 5                          sums of both streams, where nothing equates them
+before  abs(L.a - R.b) <= 5                          sums of two rows, where nothing equates them
 after   L.a <= R.b + 5 AND L.a >= R.b - 5
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from decimal import Decimal
 
@@ -27,6 +27,7 @@ from seustream.compiler.language.expressions import (
     Compare,
     Expression,
     IsNull,
+    Leaf,
     Literal,
     Not,
     Or,
@@ -34,8 +35,8 @@ from seustream.compiler.language.expressions import (
     conjunction,
     conjuncts,
     disjunction,
+    leaves,
     push_not,
-    sources,
 )
 from seustream.compiler.language.types import BIGINT, BOOLEAN, Kind, Type
 from seustream.hdl.isa import Condition
@@ -59,9 +60,9 @@ _MILLISECOND = datetime.timedelta(milliseconds=1)
 _SMALL = 1 << 60
 """Constants up to here make no sum of columns overflow."""
 
-Pairs = frozenset[frozenset[int]]
-Sum = tuple[list[tuple[int, ColumnReference]], int]
-"""Columns, each with the sign 1 or -1, and a constant."""
+Pairs = frozenset[frozenset[Hashable]]
+Sum = tuple[list[tuple[int, Leaf]], int]
+"""Attributes, each with the sign 1 or -1, and a constant."""
 
 
 def indexable(e: Expression, lacking: frozenset[int] = frozenset()) -> Expression:
@@ -125,13 +126,13 @@ def _both_null(e: Expression) -> frozenset[Expression]:
 
 
 def _equal(a: Expression, b: Expression, of: Type, lacking: frozenset[int]) -> Expression | None:
-    """Returns the equality of two columns; None for values that are computed, whose faults would
-    count twice, and for columns of one source, which need no index."""
-    if not isinstance(a, ColumnReference) or not isinstance(b, ColumnReference):
+    """Returns the equality of attributes of two rows; None for values that are computed, whose
+    faults would count twice, and for attributes of one row, which need no index."""
+    if not isinstance(a, Leaf) or not isinstance(b, Leaf) or of.kind not in _NOTHING:
         return None
-    if a.source == b.source or of.kind not in _NOTHING:
+    if a.origin == b.origin or None in (a.origin, b.origin):
         return None
-    if not all(column.nullable or column.source in lacking for column in (a, b)):
+    if not (_can_be_null(a, lacking) and _can_be_null(b, lacking)):
         return Compare(Condition.EQ, a, b, of)
     nothing = Literal(_NOTHING[of.kind], of)
     first, second = (Call("coalesce", (column, nothing), (of, of), of) for column in (a, b))
@@ -139,29 +140,40 @@ def _equal(a: Expression, b: Expression, of: Type, lacking: frozenset[int]) -> E
     return conjunction((absent, Compare(Condition.EQ, first, second, of)))
 
 
-# --- sums of two streams ------------------------------------------------------------------
+def _can_be_null(leaf: Leaf, lacking: frozenset[int]) -> bool:
+    return not isinstance(leaf, ColumnReference) or leaf.nullable or leaf.source in lacking
+
+
+# --- sums of two rows ------------------------------------------------------------------
 
 
 def _apart(e: Expression, equated: Pairs) -> Expression:
-    """Brings the columns of each stream to one side of a comparison, if no equality leads from one
+    """Brings the attributes of each row to one side of a comparison, if no equality leads from one
     to the other. Behind an equality there are few pairs, and many queries may share what they
     compare with their constants."""
     match e:
         case And():
-            equated |= {sources(term) for term in conjuncts(e) if _equates(term)}
+            equated |= {_origins(term) for term in conjuncts(e) if _equates(term)}
             return conjunction(tuple(_apart(term, equated) for term in e.terms))
         case Or():
             return disjunction(tuple(_apart(term, equated) for term in e.terms))
-        case Compare() if len(sources(e)) == 2 and sources(e) not in equated:
+        case Compare() if len(_origins(e)) == 2 and _origins(e) not in equated:
             return _sides(e)
         case _:
             return e
 
 
+def _origins(e: Expression) -> frozenset[Hashable]:
+    return frozenset(leaf.origin for leaf in leaves(e))
+
+
 def _equates(e: Expression) -> bool:
-    if not isinstance(e, Compare) or e.condition is not Condition.EQ:
-        return False
-    return len(sources(e.left)) == len(sources(e.right)) == 1 and len(sources(e)) == 2
+    return isinstance(e, Compare) and e.condition is Condition.EQ and _is_apart(e)
+
+
+def _is_apart(e: Compare) -> bool:
+    left, right = _origins(e.left), _origins(e.right)
+    return len(left) == len(right) == 1 and left != right
 
 
 def _sides(e: Compare) -> Expression:
@@ -185,21 +197,21 @@ def _sides(e: Compare) -> Expression:
 
 
 def _parted(e: Compare) -> Compare | None:
-    """Returns the comparison with one source on each side; None where it has that already, or where
-    it compares more than sums of small integers, whose bounds are exact."""
-    if len(sources(e.left)) == len(sources(e.right)) == 1:
+    """Returns the comparison with one row on each side; None where it has that already, or where it
+    compares more than sums of small integers, whose bounds are exact."""
+    if _is_apart(e):
         return None
     left, right = _sum_of(e.left), _sum_of(e.right)
     if left is None or right is None:
         return None
     terms = [*left[0], *_minus(right[0])]
     constant, condition = right[1] - left[1], e.condition
-    first = terms[0][1].source
-    mine = [term for term in terms if term[1].source == first]
+    first = terms[0][1].origin
+    mine = [term for term in terms if term[1].origin == first]
     if all(sign < 0 for sign, _ in mine):
         terms, constant, condition = [*_minus(terms)], -constant, condition.mirrored()
         mine = [*_minus(mine)]
-    theirs = [*_minus(term for term in terms if term[1].source != first)]
+    theirs = [*_minus(term for term in terms if term[1].origin != first)]
     if abs(constant) > _SMALL:
         return None
     return replace(
@@ -207,17 +219,16 @@ def _parted(e: Compare) -> Compare | None:
     )
 
 
-def _minus(terms: Iterable[tuple[int, ColumnReference]]) -> list[tuple[int, ColumnReference]]:
-    return [(-sign, column) for sign, column in terms]
+def _minus(terms: Iterable[tuple[int, Leaf]]) -> list[tuple[int, Leaf]]:
+    return [(-sign, leaf) for sign, leaf in terms]
 
 
 def _sum_of(e: Expression) -> Sum | None:
     """Returns an expression as a sum, if it is one of integers of up to 32 bits and of times."""
     match e:
-        case ColumnReference() if e.type.kind in (Kind.SMALLINT, Kind.INT):
-            return [(1, e)], 0
-        case ColumnReference(timed=True) if e.type == BIGINT:
-            return [(1, e)], 0
+        case Leaf():
+            small = e.type.kind in (Kind.SMALLINT, Kind.INT) or (e.is_time and e.type == BIGINT)
+            return ([(1, e)], 0) if small and e.origin is not None else None
         case Literal(value=datetime.timedelta() as length) if not length % _MILLISECOND:
             return [], length // _MILLISECOND
         case Literal(value=int() as number) if not isinstance(number, bool):
@@ -236,18 +247,18 @@ def _sum_of(e: Expression) -> Sum | None:
             return None
 
 
-def _written(terms: list[tuple[int, ColumnReference]], constant: int) -> Expression:
+def _written(terms: list[tuple[int, Leaf]], constant: int) -> Expression:
     """Returns a sum as an expression, which begins with what is added."""
-    added = [column for sign, column in terms if sign > 0]
+    added = [leaf for sign, leaf in terms if sign > 0]
     found: Expression
     if added:
         found, *more = added
     else:
         found, more, constant = _number(constant), [], 0
-    for column in more:
-        found = _add("+", found, column)
-    for column in (column for sign, column in terms if sign < 0):
-        found = _add("-", found, column)
+    for leaf in more:
+        found = _add("+", found, leaf)
+    for leaf in (leaf for sign, leaf in terms if sign < 0):
+        found = _add("-", found, leaf)
     if constant:
         found = _add("+" if constant > 0 else "-", found, _number(abs(constant)))
     return found

@@ -15,6 +15,7 @@ from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language.bind import Binder, ParameterValue
+from seustream.compiler.language.indexable import indexable
 from seustream.compiler.language.options import query_options
 from seustream.compiler.language.overloads import LISTS
 from seustream.compiler.language.syntax import Name
@@ -302,9 +303,14 @@ def classified(
             if constant(expression) is not True:
                 empty = empty or context.text(span)
             continue
-        cls = classify(expression, elements, span, context.problems)
-        if cls is not None:
-            found.append(ir.Conjunct(cls, refs, expression, context.text(span), span))
+        if classify(expression, elements, span, context.problems) is None:
+            continue
+        parts = x.conjuncts(indexable(expression))
+        for part in parts:
+            cls = classify(part, elements, span, context.problems)
+            assert cls is not None
+            text = context.text(span) if parts == (expression,) else x.show(part)
+            found.append(ir.Conjunct(cls, ir.references(part), part, text, span))
     return tuple(found), empty
 
 

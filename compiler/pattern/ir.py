@@ -48,6 +48,14 @@ class Value(x.Leaf):
         index = {Pick.FIRST: "[1]", Pick.PREVIOUS: "[i-1]", Pick.EACH: "[i]", Pick.LAST: "[last]"}
         return f"{self.variable}{index.get(self.pick, '')}.{self.attribute}"
 
+    @property
+    def origin(self) -> tuple[int, Pick]:
+        return self.element, self.pick
+
+    @property
+    def is_time(self) -> bool:
+        return self.attribute == TIME
+
 
 @dataclass(frozen=True, slots=True)
 class GroupAggregate(x.Leaf):

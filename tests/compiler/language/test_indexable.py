@@ -9,6 +9,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.indexable import indexable
 from seustream.compiler.language.types import BOOLEAN, INT, Kind, Type
 from seustream.compiler.logical.joins import JoinTree, TreeJoin
+from seustream.compiler.pattern.ir import PatternQuery
 from seustream.compiler.pipeline import Options, compile_text
 from tests.compiler.plan.random_formulas import A, D, K, N, is_distinct
 from tests.compiler.plan.three_valued import Table
@@ -105,3 +106,20 @@ def test_other_comparisons_stay(condition: str, join: str) -> None:
 
 def test_not_is_moved_in_an_outer_join() -> None:
     assert show("NOT L.a <> R.a", "L LEFT JOIN R ON") == "L.a = R.a"
+
+
+def test_a_pattern_has_each_event_on_its_side() -> None:
+    text = """CREATE STREAM E (type varchar, v int, k int);
+        PATTERN A a; B+ b; C c FROM E
+        WHERE b[i].v - b[i-1].v > 2 AND abs(c.v - a.v) <= 5 AND a.k IS NOT DISTINCT FROM c.k
+        AND count(b) - a.v > 1 WITHIN 10 s USING NEXT RETURN a.v;"""
+    (pattern,) = compile_text(text, options=Options(devices=0)).program.patterns
+    assert isinstance(pattern, PatternQuery)
+    assert [conjunct.text for conjunct in pattern.conjuncts] == [
+        "b[i].v > b[i-1].v + 2",
+        "c.v <= a.v + 5",
+        "c.v >= a.v - 5",
+        "(a.k IS NULL) = (c.k IS NULL)",
+        "coalesce(a.k, 0) = coalesce(c.k, 0)",
+        "count(b) - a.v > 1",
+    ]

@@ -59,7 +59,7 @@ def test_case(case: Case) -> None:
         (
             "PATTERN A a; B b FROM E PARTITION BY k, c WHERE b.ts - a.ts > 3 AND a.v IS NOT NULL"
             " WITHIN 5 s RETURN a.v",
-            "a.type = 'A' AND b.type = 'B' AND a.k = b.k AND b.TimeStamp - a.TimeStamp > 3 AND a.v IS NOT NULL",
+            "a.type = 'A' AND b.type = 'B' AND a.k = b.k AND b.TimeStamp > a.TimeStamp + 3 AND a.v IS NOT NULL",
         ),
     ],
 )

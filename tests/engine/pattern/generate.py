@@ -129,6 +129,16 @@ class Generator:
                 )
             )
         b = chance.choice(elements)
+        if chance.random() < 0.2:
+            one, other = self._term(a), self._term(b)
+            return chance.choice(
+                (
+                    f"{one} - {other} {compare} 1",
+                    f"abs({one} - {other}) <= 1",
+                    f"{one} IS NOT DISTINCT FROM {other}",
+                    f"{b[1]}.ts - {a[1]}.ts {compare} 20",
+                )
+            )
         return (
             f"{self._term(a)} {compare} {self._term(b)}{chance.choice(('', '', ' + 1', ' * 120%'))}"
         )
