@@ -46,13 +46,13 @@ class Leaf:
 
     @property
     def origin(self) -> Hashable:
-        """Which row it is read from: a value for each row that a condition knows, or None if it is
-        not an attribute of one row."""
+        """The row it is read from: a value for each row that a condition knows, or None if it is not
+        an attribute of one row."""
         return None
 
     @property
     def is_time(self) -> bool:
-        """Whether it is the time of a row."""
+        """Returns whether it is the time of a row."""
         return False
 
 

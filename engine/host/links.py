@@ -32,7 +32,7 @@ class JoinLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Alternatives:
     """A condition `A OR B ...` that has links in each alternative. Unless it is `exact`, it has other
     conditions, too, and is evaluated for each pair that a way finds."""
 
@@ -49,7 +49,7 @@ class Search:
     source: int
     links: tuple[JoinLink, ...]
     others: tuple[x.Expression, ...]
-    choice: Choice | None = None
+    choice: Alternatives | None = None
 
     @property
     def all_links(self) -> Iterator[JoinLink]:
@@ -104,16 +104,16 @@ def _search(conjuncts: Sequence[x.Expression], bound: frozenset[int], source: in
 
 def choice_of(
     conditions: Iterable[x.Expression], linked: Callable[[x.Expression], JoinLink | None]
-) -> Choice | None:
+) -> Alternatives | None:
     """Returns the first condition that is a choice of links, one that is exact if there is any."""
-    found: list[Choice] = []
+    found: list[Alternatives] = []
     for e in conditions:
         if not isinstance(e, x.Or):
             continue
         parts = [[linked(one) for one in x.conjuncts(term)] for term in e.terms]
         ways = tuple(tuple(link for link in part if link is not None) for part in parts)
         if all(ways):
-            found.append(Choice(e, ways, all(None not in part for part in parts)))
+            found.append(Alternatives(e, ways, all(None not in part for part in parts)))
     return min(found, key=lambda choice: not choice.exact, default=None)
 
 
