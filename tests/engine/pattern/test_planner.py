@@ -47,7 +47,7 @@ TABLE = [
     ("PATTERN A; B WITHIN 5 ms USING NEXT RETURN *", False, True, "compiled"),
     ("PATTERN A; B+; C WITHIN 5 ms USING NEXT RETURN *", False, True, "compiled"),
     ("PATTERN A; B WITHIN 5 ms USING STRICT RETURN *", False, True, "compiled"),
-    ("PATTERN A; B WHERE a.x + b.x > 1 WITHIN 5 ms USING STRICT RETURN *", False, True, "columns"),
+    ("PATTERN A; B WHERE a.x * b.x > 1 WITHIN 5 ms USING STRICT RETURN *", False, True, "columns"),
     ("PATTERN A; B+ WITHIN 5 ms USING STRICT RETURN *", False, True, "compiled"),
 ]
 
