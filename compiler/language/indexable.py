@@ -55,7 +55,6 @@ _NOTHING: dict[Kind, Value] = {
 """By kind, a value that takes the place of NULL: any would do."""
 _CONDITIONS = (Compare, And, Or, Not, IsNull)
 _BELOW = (Condition.LT, Condition.LE)
-_ABOVE = (Condition.GT, Condition.GE)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _SMALL = 1 << 60
 """Constants up to here make no sum of columns overflow."""
@@ -81,12 +80,9 @@ def _plain(e: Expression, lacking: frozenset[int]) -> Expression:
         case Or():
             terms = _without_pairs(e.terms, lacking)
             return disjunction(tuple(_plain(term, lacking) for term in terms))
-        case Not(Compare(Condition.EQ, Call(function="is_distinct") as call, right)) | Compare(
-            Condition.NE, Call(function="is_distinct") as call, right
-        ) if right == TRUE:
-            a, b = call.arguments
+        case Compare(Condition.NE, Call("is_distinct", (a, b)) as call, right) if right == TRUE:
             if b == TRUE and isinstance(a, _CONDITIONS):
-                return _plain(a, lacking)
+                return _plain(push_not(a), lacking)
             return _equal(a, b, call.takes[0], lacking) or e
         case Compare(Condition.EQ, Call("coalesce", (inner, otherwise)), right) if (
             right == TRUE and otherwise == FALSE and isinstance(inner, _CONDITIONS)

@@ -104,8 +104,9 @@ def test_other_comparisons_stay(condition: str, join: str) -> None:
     assert show(condition, join) == condition
 
 
-def test_not_is_moved_in_an_outer_join() -> None:
-    assert show("NOT L.a <> R.a", "L LEFT JOIN R ON") == "L.a = R.a"
+@pytest.mark.parametrize("condition", ["NOT L.a <> R.a", "(NOT L.a <> R.a) IS TRUE"])
+def test_not_is_moved_in_an_outer_join(condition: str) -> None:
+    assert show(condition, "L LEFT JOIN R ON") == "L.a = R.a"
 
 
 def test_a_pattern_has_each_event_on_its_side() -> None:
