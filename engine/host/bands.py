@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from seustream.engine.host.differences import moved
 from seustream.engine.host.links import JoinLink, shift
-from seustream.engine.stream.numbers import Key, Numbers, of_doubles
+from seustream.engine.stream.numbers import Key, Numbers
 from seustream.hdl.isa import Condition
 
 Ints = npt.NDArray[np.int64]
@@ -38,7 +39,7 @@ def band_of(links: Sequence[tuple[JoinLink, Numbers]]) -> Band | None:
     for link, (values, flags) in links:
         if link.op in _BELOW or link.op in _ABOVE:
             inner, amount = shift(link.theirs, link.of)
-            bound = _moved(values, amount, link.op in _BELOW)
+            bound = moved(values, amount, link.op in _BELOW)
             by_key.setdefault((inner, link.of), []).append((link.op, (bound, flags)))
     if not by_key:
         return None
@@ -55,30 +56,3 @@ def band_of(links: Sequence[tuple[JoinLink, Numbers]]) -> Band | None:
             known = flags if known is None else known & flags
     closed = len({op in _BELOW for op, _ in by_key[key]}) == 2
     return Band(key, least, greatest, known, closed)
-
-
-def _moved(values: Ints, amount: int | float, below: bool) -> Ints:
-    """Returns the bounds on `value` that follow from `value + amount` being less (`below`) or more
-    than numbers. They exclude no value that fits."""
-    if isinstance(amount, float):
-        return _moved_reals(values, amount, below)
-    if amount == 0:
-        return values
-    if not _LEAST <= amount <= _GREATEST:
-        return np.full(len(values), _GREATEST if below else _LEAST)
-    if amount > 0:
-        room = _LEAST + amount
-        return np.maximum(values, room) - amount
-    room = _GREATEST + amount
-    return np.minimum(values, room) - amount
-
-
-def _moved_reals(values: Ints, amount: float, below: bool) -> Ints:
-    """Moves bounds of reals. Their sums are rounded, so the bounds are rounded outwards."""
-    bits = np.where(values < 0, values ^ np.int64(_GREATEST), values)
-    numbers = bits.view(np.float64)
-    with np.errstate(all="ignore"):
-        slack = 2.0**-50 * (np.abs(numbers) + abs(amount)) + 5e-324
-        moved = numbers - amount + (slack if below else -slack)
-    moved[np.isnan(moved)] = np.inf if below else -np.inf
-    return of_doubles(moved + 0.0)

@@ -338,8 +338,9 @@ class WindowJoin:
             if ours is None or theirs is None:
                 doubtful.add(link.conjunct)
             else:
-                found.append((link, ours))
-                tests.append((int(link.op), *theirs, *ours))
+                bounds = link.compared(ours)
+                found.append((link, bounds))
+                tests.append((int(link.op), *theirs, *bounds))
         return found, tests
 
     def _ways(

@@ -14,7 +14,8 @@ from decimal import Decimal
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import BIGINT, DOUBLE, TIMESTAMP, Type
-from seustream.engine.stream.numbers import comparable
+from seustream.engine.host.differences import Difference, differences
+from seustream.engine.stream.numbers import Numbers, comparable
 from seustream.hdl.isa import Condition
 
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -22,13 +23,20 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class JoinLink:
-    """`theirs op ours`, both as values of type `of`; `theirs` reads one source, `ours` others."""
+    """`theirs op ours`, both as values of type `of`; `theirs` reads one source, `ours` others. With
+    `apart` it bounds their difference instead, and the conjunct has to be evaluated, too."""
 
     conjunct: x.Expression
     op: Condition
     theirs: x.Expression
     ours: x.Expression
     of: Type
+    apart: Difference | None = None
+
+    def compared(self, ours: Numbers) -> Numbers:
+        """Returns the numbers with which those of `theirs` are compared."""
+        values, flags = ours
+        return ours if self.apart is None else (self.apart.bounds(values), flags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +92,8 @@ def _rank(search: Search) -> int:
 
 
 def _search(conjuncts: Sequence[x.Expression], bound: frozenset[int], source: int) -> Search:
-    links, others = [], []
+    links: list[JoinLink] = []
+    others: list[x.Expression] = []
     for e in conjuncts:
         reads = x.sources(e)
         if source not in reads or not reads <= bound | {source} or len(reads) < 2:
@@ -96,6 +105,7 @@ def _search(conjuncts: Sequence[x.Expression], bound: frozenset[int], source: in
             links.append(link)
     if any(link.op is Condition.EQ for link in links):
         return Search(source, tuple(links), tuple(others))
+    links += (link for e in others for link in apart(e, frozenset({source})))
     choice = choice_of(others, lambda e: _link(e, source))
     decided = choice.condition if choice is not None and choice.exact else None
     rest = tuple(e for e in others if e is not decided)
@@ -128,6 +138,20 @@ def _link(e: x.Expression, source: int) -> JoinLink | None:
         if x.sources(theirs) == {source} and source not in x.sources(ours):
             return JoinLink(e, op, theirs, ours, e.of)
     return None
+
+
+def apart(
+    e: x.Expression, theirs: frozenset[int], ours: frozenset[int] | None = None
+) -> Iterator[JoinLink]:
+    """Yields links by the difference of two sides: one reads `theirs`, the other `ours` or anything
+    else."""
+    for found in differences(e):
+        for one in (found, found.exchanged):
+            reads = x.sources(one.left), x.sources(one.right)
+            if not all(reads) or not reads[0] <= theirs or reads[1] & theirs:
+                continue
+            if ours is None or reads[1] <= ours:
+                yield JoinLink(e, one.op, one.left, one.right, one.of, one)
 
 
 def shift(e: x.Expression, of: Type) -> tuple[x.Expression, int | float]:

@@ -1,9 +1,9 @@
 """Matches that end with one of a few new events, found by a kernel event by event.
 
 A search of whole columns costs some hundred calls, however few events are new. For sequences of
-single events whose conditions compare numbers of two events, `kernels.native.Sequence` keeps the
-events of each element with their numbers, and goes back from each new last event to earlier ones.
-It cannot avoid dead ends. Where it would look at too many events it gives up: the columns are
+single events with conditions that compare numbers of two events, `kernels.native.Sequence` keeps
+the events of each element with their numbers, and goes back from each new last event to earlier
+ones. Other conditions are evaluated for what it finds. It cannot avoid dead ends. Where it would look at too many events it gives up: the columns are
 searched instead, and the kernel is tried again later.
 """
 
@@ -19,15 +19,16 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import Type
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class, Strategy
+from seustream.engine.host.differences import Difference
 from seustream.engine.kernels import native
 from seustream.engine.pattern.batch import EventBatch
-from seustream.engine.pattern.columns import Ints
+from seustream.engine.pattern.columns import Bools, Ints
 from seustream.engine.pattern.found import Found
 from seustream.engine.pattern.kept import KeptEvents
 from seustream.engine.pattern.keys import PartitionKeys
-from seustream.engine.pattern.links import PatternLink, link, of_any
+from seustream.engine.pattern.links import PatternLink, link, near, of_any
 from seustream.engine.pattern.lists import FAR
-from seustream.engine.stream.evaluate import evaluate
+from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.numbers import Numbers, as_column, numbers
 from seustream.hdl.isa import Condition
 
@@ -37,18 +38,25 @@ _MOST_FOUND = 1 << 14
 _MOST_CODES = 1 << 14
 """Codes of texts and keys that no event may need any more, allowed beyond eight per kept event."""
 
-Side = tuple[x.Expression, Type]
+Side = tuple[x.Expression, Type, Difference | None]
+"""Numbers of events; of a difference those that bound the other side."""
 
 
 class SequenceEnds:
-    """Keeps the events of a query's elements in a kernel, and searches them."""
+    """Keeps the events of a query's elements in a kernel, and searches them. `rest` are conditions
+    that the links do not decide."""
 
-    def __init__(self, query: ir.PatternQuery, links: Sequence[PatternLink]) -> None:
-        self._query, self._links = query, links
+    def __init__(
+        self,
+        query: ir.PatternQuery,
+        links: Sequence[PatternLink],
+        rest: Sequence[x.Expression] = (),
+    ) -> None:
+        self._query, self._links, self._rest = query, links, rest
         self._sides: dict[Side, int] = {}
         for one in links:
-            for side in (one.left, one.right):
-                self._sides.setdefault((of_any(side.part), side.type), len(self._sides))
+            for side in _sides(one):
+                self._sides.setdefault(side, len(self._sides))
         self._begin()
 
     def _begin(self) -> None:
@@ -69,10 +77,8 @@ class SequenceEnds:
     def _steps(self, order: Sequence[int]) -> Iterable[tuple[int, ...]]:
         """Yields the links, each as a step of the element that is bound later."""
         for one in self._links:
-            sides = [
-                (side.element, self._sides[of_any(side.part), side.type])
-                for side in (one.left, one.right)
-            ]
+            places = [self._sides[side] for side in _sides(one)]
+            sides = [*zip((one.left.element, one.right.element), places, strict=True)]
             op = one.op
             if order.index(sides[0][0]) < order.index(sides[1][0]):
                 sides, op = sides[::-1], op.mirrored()
@@ -107,7 +113,7 @@ class SequenceEnds:
     def _numbers(self, side: Side, batch: EventBatch) -> Numbers:
         """Returns the numbers of one side of comparisons, for each event. Faults count where events
         are compared, which only the columns do."""
-        e, _ = side
+        e, _, apart = side
 
         def leaf(e: x.Leaf) -> pa.Array:
             assert isinstance(e, ir.Value)
@@ -116,7 +122,8 @@ class SequenceEnds:
         faults = Faults()
         found = evaluate(e, leaf, len(batch), faults)
         self._faulty = self._faulty or bool(faults.count)
-        return numbers(found, self._codes)
+        values, flags = numbers(found, self._codes)
+        return (values, flags) if apart is None else (apart.bounds(values), flags)
 
     def search(
         self, kept: KeptEvents, ends: int, most: int | None = None
@@ -137,7 +144,29 @@ class SequenceEnds:
             return True, None
         rows = np.frombuffer(packed, np.int64).reshape(-1, len(self._query.elements)) - kept.gone
         singles = {element: np.ascontiguousarray(own) for element, own in enumerate(rows.T)}
-        return True, Found(log, log.ts[rows[:, -1]], singles, {}).sorted(self._query)
+        found = Found(log, log.ts[rows[:, -1]], singles, {})
+        if self._rest:
+            fits = self._fits(found)
+            if fits is None:
+                return False, None
+            found = found.keep(fits)
+        return True, found.sorted(self._query)
+
+    def _fits(self, found: Found) -> Bools | None:
+        """Returns for which matches the other conditions hold; None if one has a fault, which the
+        columns count."""
+
+        def leaf(e: x.Leaf) -> pa.Array:
+            assert isinstance(e, ir.Value)
+            rows = found.singles[e.element]
+            if e.attribute == ir.TIME:
+                return as_column(found.log.ts[rows])
+            return found.log.columns[e.attribute].take(pa.array(rows))
+
+        faults, fits = Faults(), np.ones(len(found), np.bool_)
+        for e in self._rest:
+            fits &= holds(e, leaf, len(found), faults)
+        return None if faults.total else fits
 
     def forget(self, earliest: int) -> None:
         """Drops events before this time, which no match can have any more."""
@@ -150,9 +179,21 @@ def sequence_ends(query: ir.PatternQuery) -> SequenceEnds | None:
         return None
     if query.variants or any(e.kleene or e.negated for e in query.elements):
         return None
-    pairs = [c for c in query.conjuncts if c.cls is not Class.CONSTANT]
-    links = [found for c in pairs if (found := link(c)) is not None]
-    return SequenceEnds(query, links) if len(links) == len(pairs) else None
+    links: list[PatternLink] = []
+    rest: list[x.Expression] = []
+    for conjunct in query.conjuncts:
+        if conjunct.cls is Class.CONSTANT:
+            continue
+        exact = link(conjunct)
+        links += near(conjunct) if exact is None else [exact]
+        if exact is None:
+            rest.append(conjunct.expression)
+    return SequenceEnds(query, links, rest) if links or not rest else None
+
+
+def _sides(link: PatternLink) -> tuple[Side, Side]:
+    left, right = link.left, link.right
+    return (of_any(left.part), left.type, None), (of_any(right.part), right.type, link.apart)
 
 
 def _order(count: int, links: Sequence[PatternLink]) -> list[int]:

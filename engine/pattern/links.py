@@ -19,6 +19,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import Kind, Type
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class, Pick
+from seustream.engine.host.differences import Difference, differences
 from seustream.engine.kernels import native
 from seustream.engine.pattern.columns import Array, Ints, Once
 from seustream.engine.pattern.lists import Lists
@@ -33,25 +34,28 @@ Rows = dict[int, Array]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PatternLink:
-    """`left op right`, each side over the event of one element."""
+    """`left op right`, each side over the event of one element. With `apart` it bounds their
+    difference instead, and the condition has to be evaluated, too."""
 
     op: Condition
     left: Once
     right: Once
+    apart: Difference | None = None
 
     def test(self, lists: Lists, element: int, rows: Rows) -> native.Test | None:
         """Returns the comparison of an element's events with the bound ones, or None where a side
         has a fault in some event."""
-        theirs, ours = self.left, self.right
+        theirs, ours, op, apart = self.left, self.right, self.op, self.apart
         if theirs.element != element:
-            theirs, ours = ours, theirs
-        op = self.op if theirs is self.left else self.op.mirrored()
+            theirs, ours, op = ours, theirs, op.mirrored()
+            apart = None if apart is None else apart.exchanged
         one, other = lists.numbers(theirs), lists.numbers(ours)
         if one is None or other is None:
             return None
         bound = rows[ours.element]
         values, flags = other
-        return int(op), *one, values[bound], None if flags is None else flags[bound]
+        values = values[bound] if apart is None else apart.bounds(values[bound])
+        return int(op), *one, values, None if flags is None else flags[bound]
 
 
 def link(conjunct: ir.Conjunct) -> PatternLink | None:
@@ -60,18 +64,30 @@ def link(conjunct: ir.Conjunct) -> PatternLink | None:
     if not comparable(e):
         return None
     assert isinstance(e, x.Compare)
-    sides = []
-    for side in (e.left, e.right):
-        read = {
-            leaf.element if isinstance(leaf, ir.Value) and leaf.pick is Pick.ONE else None
-            for leaf in x.leaves(side)
-        }
-        element = read.pop() if len(read) == 1 else None
-        if element is None:
-            return None
-        sides.append(Once(element, Pick.ONE, converted((side, e.of)), e.of))
-    left, right = sides
-    return PatternLink(e.condition, left, right) if left.element != right.element else None
+    left, right = _once(e.left, e.of), _once(e.right, e.of)
+    if left is None or right is None or left.element == right.element:
+        return None
+    return PatternLink(e.condition, left, right)
+
+
+def near(conjunct: ir.Conjunct) -> tuple[PatternLink, ...]:
+    """Returns links that bound a difference wherever the condition is true."""
+    found = []
+    for one in differences(conjunct.expression):
+        left, right = _once(one.left, one.of), _once(one.right, one.of)
+        if left is not None and right is not None and left.element != right.element:
+            found.append(PatternLink(one.op, left, right, one))
+    return tuple(found)
+
+
+def _once(side: x.Expression, of: Type) -> Once | None:
+    """Returns a side of a comparison, if it is about the single event of one element."""
+    read = {
+        leaf.element if isinstance(leaf, ir.Value) and leaf.pick is Pick.ONE else None
+        for leaf in x.leaves(side)
+    }
+    element = read.pop() if len(read) == 1 else None
+    return None if element is None else Once(element, Pick.ONE, converted((side, of)), of)
 
 
 def side_of(e: x.Expression, of: Type) -> set[tuple[int, Pick]] | None:

@@ -27,7 +27,7 @@ from seustream.engine.pattern.fill import LIMIT, Completion, Rows
 from seustream.engine.pattern.following import chains, neighbours
 from seustream.engine.pattern.found import Found, joined, runs
 from seustream.engine.pattern.kept import KeptEvents
-from seustream.engine.pattern.links import PatternLink, link, partners
+from seustream.engine.pattern.links import PatternLink, link, near, partners
 from seustream.engine.pattern.lists import FAR, Bindings, Lists
 from seustream.engine.pattern.meaning import BoundCondition, Meaning
 from seustream.engine.pattern.planner import Order, OrderChooser, check_order
@@ -65,6 +65,7 @@ class ColumnSearch:
         self._links: dict[int, PatternLink] = {
             id(c): found for c in self._pairs if (found := link(c.conjunct)) is not None
         }
+        self._near = {id(c): near(c.conjunct) for c in self._pairs if id(c) not in self._links}
         self.kept = KeptEvents(meaning)
         self._ends = sequence_ends(query) if tighten and order == "cost" else None
         self._order: Order = ()
@@ -204,10 +205,13 @@ class ColumnSearch:
         for condition in settled:
             known = self._links.get(id(condition))
             test = None if known is None else known.test(self._ready, element, rows)
-            if test is None:
-                rest.append(condition)
-            else:
+            if test is not None:
                 tests.append(test)
+                continue
+            rest.append(condition)
+            for bound in self._near.get(id(condition), ()):
+                if (test := bound.test(self._ready, element, rows)) is not None:
+                    tests.append(test)
         # The kernel applies the first test to a block of events at once; an equality leaves the
         # fewest.
         tests.sort(key=lambda one: one[0] != Condition.EQ)

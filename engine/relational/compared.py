@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.joins import TreeJoin, visible
-from seustream.engine.host.links import JoinLink, choice_of
+from seustream.engine.host.links import JoinLink, apart, choice_of
 from seustream.engine.kernels import native
 from seustream.engine.relational.combinations import Ints, TreeSources
 from seustream.engine.relational.keyed import Keyed
@@ -70,6 +70,9 @@ class Comparisons:
         found = [_link(e, join) for e in self.conjuncts]
         self.links = [link for link in found if link is not None]
         self.choice = choice_of(self.conjuncts, lambda e: _link(e, join))
+        if not self.equalities:
+            left, right = frozenset(visible(join.left)), frozenset(visible(join.right))
+            self.links += [link for e in self.conjuncts for link in apart(e, right, left)]
         self._by = [pair for pair in self.equalities if has_numbers(pair[0].type)]
         self._are_all = len(self._by) == len(self.equalities)
         self.codes = native.Codes()
@@ -178,14 +181,15 @@ class Comparisons:
                 if doubts.total:
                     return None
                 theirs, ours = (numbers(value, codes) for value in values)
-                found.append((int(link.op), *theirs, *ours))
+                found.append((int(link.op), *theirs, *link.compared(ours)))
             return found
 
         tests: list[native.Test] = []
         for link in self.links:
             if (one := tested([link])) is not None:
                 tests += one
-                rest.remove(link.conjunct)
+                if link.apart is None:
+                    rest.remove(link.conjunct)
         if self.choice is None:
             return tests, [[]], tuple(rest)
         some = [tested(way) for way in self.choice.ways]

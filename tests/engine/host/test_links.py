@@ -41,6 +41,10 @@ BANDS = [
     "R.k <> S.k OR (R.x >= S.x AND R.n + S.n = 10)",
     "abs(R.x - S.n) <= 2",
     "R.n - S.x = 3 OR R.x + S.x = -10",
+    "abs(R.d - S.d) <= 0.3",
+    "R.e - S.e BETWEEN -0.05 AND 0.1",
+    "R.t - S.t <= INTERVAL '1' SECOND AND S.t - R.t <= INTERVAL '1' SECOND",
+    "R.x - S.d > 20 AND R.n <> S.n",
     "R.k IS NOT DISTINCT FROM S.k",
     "(R.e = S.e OR S.e IS NULL AND R.e IS NULL) AND R.t IS NOT DISTINCT FROM S.t",
 ]

@@ -28,13 +28,15 @@ def test_random_sequences(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ends, "_MOST_WORK", chance.choice((1 << 22, 40)))
     monkeypatch.setattr(ends, "_MOST_FOUND", chance.choice((1 << 14, 2)))
     monkeypatch.setattr(ends, "_MOST_CODES", chance.choice((1 << 14, -1000)))
-    taken = matches = 0
+    taken = matches = others = 0
     while taken < 150:
         keyed = chance.random() < 0.3
         query = sequence_of(chance, keyed)
-        if sequence_ends(query) is None:
+        search = sequence_ends(query)
+        if search is None:
             continue
         taken += 1
+        others += bool(search._rest)
         events = Generator(chance).events(30, keyed)
         cuts = [chance.randint(0, 50) for _ in range(chance.choice((0, 5, 25)))]
         want = Oracle(query).matches(events)
@@ -42,6 +44,7 @@ def test_random_sequences(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         agree("columns", query, events, cuts, got, want)
         matches += len(want)
     assert matches > 150
+    assert others > 15
 
 
 def sequence_of(chance: random.Random, keyed: bool) -> ir.PatternQuery:
@@ -52,6 +55,16 @@ def sequence_of(chance: random.Random, keyed: bool) -> ir.PatternQuery:
     parts = []
     for _ in range(chance.randint(0, 3)):
         left, right = chance.choice(names), chance.choice(names)
+        if chance.random() < 0.3:  # conditions that no link decides
+            one, other = f"{left}.{chance.choice('xy')}", f"{right}.{chance.choice('xy')}"
+            forms = (
+                f"{one} - {other} {chance.choice(('<', '>=', '='))} 1",
+                f"abs({one} - {other}) <= 0.5",
+                f"{one} * {other} > 1",
+                f"{one} / {other} >= 1",
+            )
+            parts.append(chance.choice(forms))
+            continue
         one = chance.choice(attributes)
         op = chance.choice(("=", "<>")) if one == "type" else chance.choice(("=", "<", ">=", "<>"))
         parts.append(f"{of(left, one)} {op} {of(right, one)}")
