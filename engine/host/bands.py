@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from seustream.engine.host.differences import moved
 from seustream.engine.host.links import JoinLink, shift
+from seustream.engine.stream.differences import moved
 from seustream.engine.stream.numbers import Key, Numbers
 from seustream.hdl.isa import Condition
 

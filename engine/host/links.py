@@ -14,7 +14,7 @@ from decimal import Decimal
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import BIGINT, DOUBLE, TIMESTAMP, Type
-from seustream.engine.host.differences import Difference, differences
+from seustream.engine.stream.differences import Difference, differences
 from seustream.engine.stream.numbers import Numbers, comparable
 from seustream.hdl.isa import Condition
 

@@ -19,7 +19,6 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import Type
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class, Strategy
-from seustream.engine.host.differences import Difference
 from seustream.engine.kernels import native
 from seustream.engine.pattern.batch import EventBatch
 from seustream.engine.pattern.columns import Bools, Ints
@@ -28,6 +27,7 @@ from seustream.engine.pattern.kept import KeptEvents
 from seustream.engine.pattern.keys import PartitionKeys
 from seustream.engine.pattern.links import PatternLink, link, near, of_any
 from seustream.engine.pattern.lists import FAR
+from seustream.engine.stream.differences import Difference
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.numbers import Numbers, as_column, numbers
 from seustream.hdl.isa import Condition

@@ -19,10 +19,10 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import Kind, Type
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class, Pick
-from seustream.engine.host.differences import Difference, differences
 from seustream.engine.kernels import native
 from seustream.engine.pattern.columns import Array, Ints, Once
 from seustream.engine.pattern.lists import Lists
+from seustream.engine.stream.differences import Difference, differences
 from seustream.engine.stream.numbers import comparable, converted
 from seustream.hdl.isa import Condition
 

@@ -168,6 +168,8 @@ def test_the_processor_finds_candidates() -> None:
         print(f"seed {seed}")
         generator = Generator(random.Random(seed))
         text = generator.query(keys=True).text
+        if "WITHIN" not in text:  # which only the oracle runs
+            continue
         with_device, rows = compiled(text, 1), rows_of(generator, keys=True)
         want = in_pieces([compiled(text, 0)], rows, seed, "verilated")
         assert in_pieces([with_device], rows, seed, "verilated") == want, text

@@ -14,8 +14,8 @@ import pytest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.pipeline import Options, compile_text
-from seustream.engine.host.differences import differences, moved
 from seustream.engine.kernels import native
+from seustream.engine.stream.differences import differences, moved
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.numbers import converted, numbers
 from seustream.hdl.isa import Condition
