@@ -333,6 +333,20 @@ def push_not(e: Expression, negated: bool = False) -> Expression:
             return e
 
 
+def can_be_null(
+    e: Expression, lacking: frozenset[int], sure: frozenset[Expression] = frozenset()
+) -> bool:
+    """Returns whether a value may be NULL, as far as can be decided from columns, constants,
+    `coalesce` of these and the values that are `sure`."""
+    if e in sure:
+        return False
+    if isinstance(e, ColumnReference):
+        return e.source in lacking or (e.nullable and e.type.kind is not Kind.ERROR)
+    if isinstance(e, Call) and e.function == "coalesce":
+        return all(can_be_null(argument, lacking, sure) for argument in e.arguments)
+    return not (isinstance(e, Literal) and e.value is not None)
+
+
 # --- as text ------------------------------------------------------------------
 
 _OR, _XOR, _AND, _NOT, _COMPARE, _BITS, _SUM, _PRODUCT, _SIGN, _ATOM = range(10)

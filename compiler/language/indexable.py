@@ -23,15 +23,15 @@ from seustream.compiler.language.expressions import (
     TRUE,
     And,
     Call,
-    ColumnReference,
     Compare,
     Expression,
     IsNull,
     Leaf,
     Literal,
-    Not,
     Or,
     Value,
+    can_be_null,
+    condition,
     conjunction,
     conjuncts,
     disjunction,
@@ -53,7 +53,6 @@ _NOTHING: dict[Kind, Value] = {
     Kind.INTERVAL: datetime.timedelta(0),
 }
 """By kind, a value that takes the place of NULL: any would do."""
-_CONDITIONS = (Compare, And, Or, Not, IsNull)
 _BELOW = (Condition.LT, Condition.LE)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _SMALL = 1 << 60
@@ -81,16 +80,14 @@ def _plain(e: Expression, lacking: frozenset[int]) -> Expression:
             terms = _without_pairs(e.terms, lacking)
             return disjunction(tuple(_plain(term, lacking) for term in terms))
         case Compare(Condition.NE, Call("is_distinct", (a, b)) as call, right) if right == TRUE:
-            if b == TRUE and isinstance(a, _CONDITIONS):
+            if b == TRUE and condition(a) is a:
                 return _plain(push_not(a), lacking)
             return _equal(a, b, call.takes[0], lacking) or e
         case Compare(Condition.EQ, Call("coalesce", (inner, otherwise)), right) if (
-            right == TRUE and otherwise == FALSE and isinstance(inner, _CONDITIONS)
+            right == TRUE and otherwise == FALSE and condition(inner) is inner
         ):
             return _plain(push_not(inner), lacking)
-        case Compare(Condition.EQ, inner, right) if right == TRUE and isinstance(
-            inner, _CONDITIONS
-        ):
+        case Compare(Condition.EQ, inner, right) if right == TRUE and condition(inner) is inner:
             return _plain(push_not(inner), lacking)
         case _:
             return e
@@ -128,16 +125,12 @@ def _equal(a: Expression, b: Expression, of: Type, lacking: frozenset[int]) -> E
         return None
     if a.origin == b.origin or None in (a.origin, b.origin):
         return None
-    if not (_can_be_null(a, lacking) and _can_be_null(b, lacking)):
+    if not (can_be_null(a, lacking) and can_be_null(b, lacking)):
         return Compare(Condition.EQ, a, b, of)
     nothing = Literal(_NOTHING[of.kind], of)
     first, second = (Call("coalesce", (column, nothing), (of, of), of) for column in (a, b))
     absent = Compare(Condition.EQ, IsNull(a, False), IsNull(b, False), BOOLEAN)
     return conjunction((absent, Compare(Condition.EQ, first, second, of)))
-
-
-def _can_be_null(leaf: Leaf, lacking: frozenset[int]) -> bool:
-    return not isinstance(leaf, ColumnReference) or leaf.nullable or leaf.source in lacking
 
 
 # --- sums of two rows ------------------------------------------------------------------
@@ -173,21 +166,21 @@ def _is_apart(e: Compare) -> bool:
 
 
 def _sides(e: Compare) -> Expression:
-    for one, other, condition in (
+    for one, other, op in (
         (e.left, e.right, e.condition),
         (e.right, e.left, e.condition.mirrored()),
     ):
         if isinstance(one, Call) and one.function == "abs" and one.takes == (BIGINT,):
             bound = _sum_of(other)
-            if bound is None or bound[0] or condition in (Condition.EQ, Condition.NE):
+            if bound is None or bound[0] or op in (Condition.EQ, Condition.NE):
                 return e
             most, least = _number(bound[1]), _number(-bound[1])
-            within = replace(e, condition=condition, left=one.arguments[0], right=most)
-            beyond = replace(within, condition=condition.mirrored(), right=least)
+            within = replace(e, condition=op, left=one.arguments[0], right=most)
+            beyond = replace(within, condition=op.mirrored(), right=least)
             found = tuple(_parted(part) for part in (within, beyond))
             if None in found:
                 return e
-            join = conjunction if condition in _BELOW else disjunction
+            join = conjunction if op in _BELOW else disjunction
             return join(tuple(part for part in found if part is not None))
     return _parted(e) or e
 
@@ -201,17 +194,17 @@ def _parted(e: Compare) -> Compare | None:
     if left is None or right is None:
         return None
     terms = [*left[0], *_minus(right[0])]
-    constant, condition = right[1] - left[1], e.condition
+    constant, op = right[1] - left[1], e.condition
     first = terms[0][1].origin
     mine = [term for term in terms if term[1].origin == first]
     if all(sign < 0 for sign, _ in mine):
-        terms, constant, condition = [*_minus(terms)], -constant, condition.mirrored()
+        terms, constant, op = [*_minus(terms)], -constant, op.mirrored()
         mine = [*_minus(mine)]
     theirs = [*_minus(term for term in terms if term[1].origin != first)]
     if abs(constant) > _SMALL:
         return None
     return replace(
-        e, condition=condition, left=_written(mine, 0), right=_written(theirs, constant), of=BIGINT
+        e, condition=op, left=_written(mine, 0), right=_written(theirs, constant), of=BIGINT
     )
 
 

@@ -17,7 +17,6 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
 from seustream.compiler.language.indexable import indexable
-from seustream.compiler.language.types import Kind
 from seustream.compiler.logical.joins import JoinKind, JoinSide, TreeJoin, joins, optional, visible
 from seustream.compiler.logical.program import Source
 from seustream.compiler.xsql import tree
@@ -247,7 +246,7 @@ class JoinBinder:
         if FAILED in (operand, value):
             return FAILED
         lacking = lacking | optional(inner)
-        doubtful = next((e for e in (operand, value) if can_be_null(e, lacking, sure)), None)
+        doubtful = next((e for e in (operand, value) if x.can_be_null(e, lacking, sure)), None)
         if negated and doubtful is not None:
             outside = {self.sources[place].alias for level in levels for place in level}
             twice = [a for at in visible(inner) if (a := self.sources[at].alias) in outside]
@@ -287,20 +286,6 @@ class JoinBinder:
             of.span,
             f"join {far_alias} in the SELECT around it as well",
         )
-
-
-def can_be_null(
-    e: x.Expression, lacking: frozenset[int], sure: frozenset[x.Expression] = frozenset()
-) -> bool:
-    """Returns whether a value may be NULL, as far as can be decided from columns, constants,
-    `coalesce` of these and the values that are `sure`."""
-    if e in sure:
-        return False
-    if isinstance(e, x.ColumnReference):
-        return e.source in lacking or (e.nullable and e.type.kind is not Kind.ERROR)
-    if isinstance(e, x.Call) and e.function == "coalesce":
-        return all(can_be_null(argument, lacking, sure) for argument in e.arguments)
-    return not (isinstance(e, x.Literal) and e.value is not None)
 
 
 def present(conditions: Iterable[x.Expression]) -> frozenset[x.Expression]:

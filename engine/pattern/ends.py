@@ -3,8 +3,9 @@
 A search of whole columns costs some hundred calls, however few events are new. For sequences of
 single events with conditions that compare numbers of two events, `kernels.native.Sequence` keeps
 the events of each element with their numbers, and goes back from each new last event to earlier
-ones. Other conditions are evaluated for what it finds. It cannot avoid dead ends. Where it would look at too many events it gives up: the columns are
-searched instead, and the kernel is tried again later.
+ones. Other conditions are evaluated for what it finds. It cannot avoid dead ends. Where it would
+look at too many events it gives up: the columns are searched instead, and the kernel is tried again
+later.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class SequenceEnds:
         self,
         query: ir.PatternQuery,
         links: Sequence[PatternLink],
-        rest: Sequence[x.Expression] = (),
+        rest: Sequence[x.Expression],
     ) -> None:
         self._query, self._links, self._rest = query, links, rest
         self._sides: dict[Side, int] = {}

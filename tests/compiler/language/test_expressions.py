@@ -107,3 +107,16 @@ def test_map_predicate_keeps_the_structure() -> None:
     numbers = [x.Literal(n, INT) for n in (7, 7, 11)]
     assert mapped == x.And((numbers[0], x.Or((numbers[1], numbers[2]))))
     assert x.TRUE.type == BOOLEAN
+
+
+def test_what_can_be_null() -> None:
+    column, never = (x.ColumnReference(0, "a", INT, nullable, "R") for nullable in (True, False))
+    assert x.can_be_null(column, frozenset())
+    assert not x.can_be_null(never, frozenset())
+    assert x.can_be_null(never, frozenset({0})), "of a source that may be lacking"
+    assert not x.can_be_null(x.Literal(1, INT), frozenset())
+    assert x.can_be_null(x.Literal(None, INT), frozenset())
+    assert not x.can_be_null(column, frozenset(), frozenset({column}))
+    first = x.Call("coalesce", (column, never), (INT, INT), INT)
+    assert not x.can_be_null(first, frozenset())
+    assert x.can_be_null(first, frozenset({0})), "both of a source that may be lacking"

@@ -8,7 +8,6 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.logical.joins import JoinSide, JoinTree
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.joins import (
-    can_be_null,
     conditions,
     inner_only,
     selects,
@@ -110,22 +109,10 @@ def test_conditions_and_subqueries_in_their_order() -> None:
     assert len(subqueries(whole.where)) == 2
 
 
-def test_what_may_be_null_and_a_list_of_streams() -> None:
+def test_a_list_of_streams_and_an_outer_join() -> None:
     found = relation("SELECT R.a FROM R LEFT JOIN S ON R.a = S.a WINDOW 9")
     assert isinstance(found, JoinTree)
     assert not inner_only(found.tree)
-    column = found.items[0].expression
-    assert can_be_null(column, frozenset())
-    assert isinstance(column, x.ColumnReference)
-    sure = x.ColumnReference(0, "a", column.type, False, "R")
-    assert not can_be_null(sure, frozenset())
-    assert can_be_null(sure, frozenset({0})), "of a source that may be lacking"
-    assert not can_be_null(x.Literal(1, column.type), frozenset())
-    assert can_be_null(x.Literal(None, column.type), frozenset())
-    assert not can_be_null(column, frozenset(), frozenset({column}))
-    first = x.Call("coalesce", (column, sure), (column.type, column.type), column.type)
-    assert not can_be_null(first, frozenset())
-    assert can_be_null(first, frozenset({0})), "both of a source that may be lacking"
 
 
 @pytest.mark.parametrize(
