@@ -57,9 +57,14 @@ def models(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Lint, then all tests; arguments go to pytest."""
     install(session, "dev")
+    # Python and Java start hundreds of times: keep what they compile, whatever the machine says.
+    session.env["PYTHONDONTWRITEBYTECODE"] = ""
     if not session.posargs:
+        command = ("python", "-m", "tests.spark_feeder.archive")
+        archive = threading.Thread(target=session.run, args=command)
+        archive.start()
         _lint(session)
-        session.run("python", "-m", "tests.spark_feeder.archive")
+        archive.join()
     # One more than the cores, because builds, Spark and bridges make tests wait now and then.
     workers = str((os.cpu_count() or 1) + 1)
     session.run("pytest", "-n", workers, "--dist", "worksteal", *session.posargs)

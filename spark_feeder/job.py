@@ -61,7 +61,9 @@ _LASTING = frozenset(KINDS) - frozenset(RETRIABLE) - {"internal", "unknown"}
 and is staged again."""
 
 
-SHORT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+_JAVA = "spark.driver.extraJavaOptions"
+_LOGGING = Path(__file__).with_name("conf") / "log4j2.properties"
+SHORT = {_JAVA: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 """For a session of about a minute: a JVM that compiles little, which makes longer sessions slower."""
 LOCAL = {
     "spark.sql.streaming.checkpointFileManagerClass": (
@@ -87,8 +89,6 @@ def session(master: str = "local[2]", **conf: str) -> SparkSession:
     there = SparkSession.getActiveSession()
     if there is not None:
         return there
-    if not {"SPARK_HOME", "SPARK_CONF_DIR"} & os.environ.keys():
-        os.environ["SPARK_CONF_DIR"] = str(Path(__file__).with_name("conf"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # A busy machine starts Python workers slowly; both ends wait for the other.
     os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", "60")
@@ -106,6 +106,10 @@ def session(master: str = "local[2]", **conf: str) -> SparkSession:
         "spark.python.authenticate.socketTimeout": "60s",
     }
     local = LOCAL if master.startswith("local") else {}
+    if not {"SPARK_HOME", "SPARK_CONF_DIR"} & os.environ.keys():
+        # Not by SPARK_CONF_DIR: Java shares no archive of classes if a folder is on its path.
+        quiet = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+        conf[_JAVA] = f"{quiet} {conf.get(_JAVA, '')}".strip()
     for name, value in {**usual, **local, **conf}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()

@@ -50,11 +50,9 @@ class BuildFailed(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """The abilities of a build beside running: recording waves, recording executed instructions,
-    measuring coverage (slower by far)."""
+    """The abilities of a build beside running: recording waves, measuring coverage (slower by far)."""
 
     waves: bool = False
-    trace: bool = False
     coverage: bool = False
 
 
@@ -158,7 +156,7 @@ def _build_into(
         finished.mkdir()
         what = f"building the processor ({config.name}), once"
         note(f"{what}: Verilog")
-        (work / "wjasip.v").write_text(_verilog(config, options))
+        (work / "wjasip.v").write_text(_verilog(config))
         note(f"{what}: C++")
         generated = _verilate(work, options)
         units = _units(generated, options)
@@ -176,10 +174,10 @@ def _build_into(
 # --- Verilog ------------------------------------------------------------------
 
 
-def _verilog(config: DeviceConfig, options: BuildOptions) -> str:
+def _verilog(config: DeviceConfig) -> str:
     from seustream.hdl.top import Wjasip
 
-    return to_verilog(Wjasip(config, trace=options.trace), "wjasip", resets=False)
+    return to_verilog(Wjasip(config, trace=True), "wjasip", resets=False)
 
 
 def to_verilog(component: object, name: str, *, resets: bool = True) -> str:
@@ -287,8 +285,7 @@ def _flags(options: BuildOptions) -> list[str]:
     return [
         f"-DVM_COVERAGE={int(options.coverage)}", f"-DVM_TRACE={int(options.waves)}",
         f"-DVM_TRACE_FST={int(options.waves)}", f"-DWAVES={int(options.waves)}",
-        f"-DTRACE={int(options.trace)}", f"-DCOVERAGE={int(options.coverage)}",
-        f"-I{_HERE / 'waves'}",
+        f"-DCOVERAGE={int(options.coverage)}", f"-I{_HERE / 'waves'}",
     ]  # fmt: skip
 
 

@@ -15,7 +15,10 @@ from seustream.hdl.config import DeviceConfig
 
 
 class VerilatedDevice(ProcessorDevice):
-    """The processor of `hdl` in this process, compiled. `close` completes waves."""
+    """The processor of `hdl` in this process, compiled. `close` completes waves.
+
+    trace  keeps the executed instructions for `executed`
+    """
 
     def __init__(
         self,
@@ -26,12 +29,13 @@ class VerilatedDevice(ProcessorDevice):
         coverage: bool = False,
         note: Note | None = None,
     ) -> None:
-        options = BuildOptions(waves is not None, trace, coverage)
+        options = BuildOptions(waves is not None, coverage)
         self._processor = library.CompiledProcessor(build(config, options, note), waves)
         from seustream.hdl.layouts import Layouts  # after the build, which reports what it lacks
 
         # Pairs that are decided by rows execute no instruction that a trace could show.
         super().__init__(config, self._processor, by_rows=not trace)
+        self._processor.record(trace)
         layout = Layouts(config).trace
         self._trace, self._trace_bits = flatten(layout), layout.size
 
@@ -43,10 +47,6 @@ class VerilatedDevice(ProcessorDevice):
     def hold(self, seed: int, inputs: float = 0.0, outputs: float = 0.0) -> None:
         """Holds ports back at random from now on: incoming tuples, and all outputs."""
         self._processor.hold(seed, inputs, outputs)
-
-    def record(self, on: bool) -> None:
-        """Sets whether executed instructions are kept for `executed`; with `trace` they are."""
-        self._processor.record(on)
 
     def executed(self) -> dict[str, Column]:
         """Returns the instructions executed since the last call, in columns; needs `trace`.

@@ -74,7 +74,7 @@ class CompiledProcessor:
         return rows.reshape(-1, words)
 
     def record(self, on: bool) -> None:
-        """Sets whether executed instructions are kept, in a build that has them."""
+        """Sets whether executed instructions are kept; at first, none are."""
         self._functions.device_record(self._device, on)
 
     @property

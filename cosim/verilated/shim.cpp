@@ -51,7 +51,7 @@ struct Device {
 #endif
     uint64_t cycles = 0;
     uint64_t random = 1;
-    bool tracing = true;
+    bool tracing = false;
     uint32_t hold_in = 0, hold_out = 0;  // chances of 2^32 that a port is held back in a cycle
     std::vector<uint32_t> results, handed_over, trace;
 
@@ -89,13 +89,11 @@ struct Device {
             get(top->handed_over___05Fpayload, handed_over);
             came = true;
         }
-#if TRACE
         if (tracing && top->executed) {
             trace.push_back(top->executed);
             trace.push_back(uint32_t(cycles));
             get(top->traces, trace);
         }
-#endif
         return came;
     }
 

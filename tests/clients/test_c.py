@@ -15,16 +15,14 @@ from seustream.compiler.wjasip.image import encode
 from seustream.cosim.boards.datagrams import VirtualUdpBoard
 from seustream.cosim.export.words import load_words, packed
 from seustream.cosim.golden import GoldenDevice
-from seustream.hdl.config import CONFIGURATIONS
 from seustream.hdl.control_words import Verdict
 from tests.cosim.boards.cable import networked as board
 from tests.cosim.boards.test_datagrams import Network
-from tests.cosim.contract import PAIRS
+from tests.cosim.contract import LINKED, PAIRS
 from tests.cosim.generate import random_arrivals, random_queries
 from tests.cosim.queries import Raw, batch, build, handed_over, rows_of
 from tests.docs.blocks import ROOT
 
-TINY = CONFIGURATIONS["tiny"]
 SOURCES = [*sorted((ROOT / "clients" / "c").glob("*.c")), Path(__file__).with_name("host.c")]
 FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsanitize=undefined"]
 
@@ -47,19 +45,24 @@ def test_results_are_those_of_the_golden_model(
     """With `leaps`, some tuples come after the board's clock has gone round, nearly or just."""
     print(f"seed {seed}")
     chance = random.Random(seed)
-    image = encode(build([*random_queries(chance, (0, 1, 2)), PAIRS]), TINY)
+    image = encode(build([*random_queries(chance, (0, 1, 2)), PAIRS]), LINKED)
     raws = random_arrivals(chance, (0, 1, 2), 120)
     if leaps:
         raws = _with_leaps(chance, raws)
-    golden = GoldenDevice(TINY)
+    golden = GoldenDevice(LINKED)
     golden.load(image)
     results = golden.push(batch(raws))
-    (tmp_path / "words").write_bytes(packed(load_words(image, TINY)))
+    (tmp_path / "words").write_bytes(packed(load_words(image, LINKED)))
     lines = [" ".join(map(str, (r.stream, int(r.admit), r.timestamp, r.sequence, *r.attributes))) for r in raws]  # fmt: skip
     (tmp_path / "tuples").write_text("\n".join(lines) + "\n")
-    with VirtualUdpBoard(board(TINY)) as virtual:
+    with VirtualUdpBoard(board(LINKED)) as virtual:
         network = Network(virtual.port, seed, 0.01)
-        shape = (TINY.streams, TINY.attribute_width, TINY.timestamp_width, TINY.sequence_width)
+        shape = (
+            LINKED.streams,
+            LINKED.attribute_width,
+            LINKED.timestamp_width,
+            LINKED.sequence_width,
+        )
         done = subprocess.run(
             [host, str(network.address.port), "words", "tuples", *map(str, shape), "60000"],
             cwd=tmp_path, capture_output=True, text=True, check=False, timeout=200,
@@ -71,10 +74,10 @@ def test_results_are_those_of_the_golden_model(
         (query, int(w[3]), int(w[4]), tuple(map(int, w[5:])))
         for w in said
         if w[0] == "result"
-        for query in range(TINY.queries)
+        for query in range(LINKED.queries)
         if int(w[1]) >> query & 1
     )
-    low = (1 << TINY.timestamp_width) - 1
+    low = (1 << LINKED.timestamp_width) - 1
     want = Tally((q, n & low, o & low, tuple(s)) for q, n, o, s in rows_of(results))
     assert want
     assert got == want
@@ -85,7 +88,7 @@ def test_results_are_those_of_the_golden_model(
 
 
 def _with_leaps(chance: random.Random, raws: list[Raw]) -> list[Raw]:
-    round_, ahead, later = 1 << TINY.timestamp_width, 0, []
+    round_, ahead, later = 1 << LINKED.timestamp_width, 0, []
     for raw in raws:
         if chance.random() < 0.1:
             ahead += chance.choice([round_ // 2, round_ // 2 + 1, round_ - 1, round_, round_ + 3])

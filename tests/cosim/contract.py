@@ -31,12 +31,16 @@ from tests.cosim.queries import (
 NewDevice = Callable[..., Device]
 
 TINY = CONFIGURATIONS["tiny"]
-# Clocks of 16 bits and sequence numbers of 8 wrap around soon. NARROW has room; SHALLOW has none,
-# has three streams, and compares one attribute at a time.
-NARROW = dataclasses.replace(TINY, name="narrow", timestamp_width=16, sequence_width=8, depth=256)
-SHALLOW = dataclasses.replace(NARROW, name="shallow", streams=3, depth=16, lanes=0, indexes=0)
 # Probes block each other as often as possible.
 CROWDED = dataclasses.replace(TINY, name="crowded", probe_fifo_depth=1, output_fifo_depth=1)
+# Clocks of 16 bits and sequence numbers of 8 wrap around soon. NARROW has room; SHALLOW has none,
+# has three streams, and compares one attribute at a time.
+NARROW = dataclasses.replace(
+    CROWDED, name="narrow", timestamp_width=16, sequence_width=8, depth=256
+)
+SHALLOW = dataclasses.replace(NARROW, name="shallow", streams=3, depth=16, lanes=0, indexes=0)
+# Quick to build, for tests of what is between a host and a processor.
+LINKED = dataclasses.replace(TINY, name="linked", lanes=0, indexes=0)
 EQUAL = (On(R, 0, "=", S, 0),)
 PAIRS = Query({R: UNBOUNDED, S: UNBOUNDED})
 SMALL, LARGE = Where(((0, "<", 3),)), Where(((0, ">=", 3),))

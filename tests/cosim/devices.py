@@ -27,22 +27,17 @@ from tests.cosim.link.lines import SimulatedLine
 
 processor.PATIENCE = 2_000_000  # a random case that hangs should fail soon
 
-_TRACED = (TINY, SHALLOW)
 _BUILT = (*CONFIGURATIONS.values(), NARROW, SHALLOW, CROWDED)
 _LINKED = (TINY, NARROW, SHALLOW)
 
 
-def verilated(config: DeviceConfig) -> VerilatedDevice:
-    """Returns the RTL. Some configurations have only a build that can record what it executes; it
-    does so when asked (`record`)."""
+def verilated(config: DeviceConfig, trace: bool = False) -> VerilatedDevice:
+    """Returns the RTL."""
     if missing():
         pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
     if config not in _BUILT:
         pytest.skip(f"{config.name} is not built for tests; nox -s campaign has more of them")
-    device = VerilatedDevice(config, trace=config in _TRACED)
-    if config in _TRACED:
-        device.record(False)
-    return device
+    return VerilatedDevice(config, trace=trace)
 
 
 def _built_with(config: DeviceConfig, port: str) -> None:

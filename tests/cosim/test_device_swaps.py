@@ -23,7 +23,7 @@ CONFIGS = [TINY, NARROW, SHALLOW]
 
 
 @pytest.mark.parametrize("name", OTHERS)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_change_between_any_two_tuples(name: str, seed: int) -> None:
     print(f"seed {seed}")
     config = CONFIGS[seed % len(CONFIGS)]
@@ -39,7 +39,7 @@ def test_a_change_between_any_two_tuples(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-@pytest.mark.parametrize("seed", range(100, 130))
+@pytest.mark.parametrize("seed", range(100, 118))
 def test_many_changes(name: str, seed: int) -> None:
     """More tuples come than a window holds, and some of the images were there before."""
     print(f"seed {seed}")

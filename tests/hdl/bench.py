@@ -180,21 +180,49 @@ def _cache() -> Path:
 
 def pack(shape: object, value: Any) -> int:
     """Packs a payload into bits: dicts for structures, lists for arrays; members left out are 0."""
-    if not isinstance(shape, data.Layout):
-        return int(value) & (1 << Shape.cast(shape).width) - 1
-    bits = 0
-    for key, part in value.items() if isinstance(value, Mapping) else enumerate(value):
-        field = shape[key]
-        bits |= pack(field.shape, part) << field.offset
-    return bits
+    return _codec(shape).pack(value)
 
 
 def unpack(shape: object, bits: int) -> Any:
-    if not isinstance(shape, data.Layout):
-        return bits & (1 << Shape.cast(shape).width) - 1
-    if isinstance(shape, data.ArrayLayout):
-        return [unpack(field.shape, bits >> field.offset) for _, field in shape]
-    return {key: unpack(field.shape, bits >> field.offset) for key, field in shape}
+    return _codec(shape).unpack(bits)
+
+
+class _Codec:
+    """Packs and unpacks payloads of one shape. What Amaranth says of the shape is asked once: it
+    takes longer to say it than the simulator takes for a cycle."""
+
+    def __init__(self, shape: object) -> None:
+        self.width = Shape.cast(shape).width
+        self.mask = (1 << self.width) - 1
+        self.listed = isinstance(shape, data.ArrayLayout)
+        self.fields: dict[Any, tuple[int, _Codec]] | None = None
+        if isinstance(shape, data.Layout):
+            self.fields = {key: (field.offset, _codec(field.shape)) for key, field in shape}
+
+    def pack(self, value: Any) -> int:
+        if self.fields is None:
+            return int(value) & self.mask
+        bits = 0
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            offset, of = self.fields[key]
+            bits |= of.pack(part) << offset
+        return bits
+
+    def unpack(self, bits: int) -> Any:
+        if self.fields is None:
+            return bits & self.mask
+        if self.listed:
+            return [of.unpack(bits >> offset) for offset, of in self.fields.values()]
+        return {key: of.unpack(bits >> offset) for key, (offset, of) in self.fields.items()}
+
+
+_CODECS: dict[int, tuple[object, _Codec]] = {}  # by identity, which the kept shape holds on to
+
+
+def _codec(shape: object) -> _Codec:
+    if id(shape) not in _CODECS:
+        _CODECS[id(shape)] = shape, _Codec(shape)
+    return _CODECS[id(shape)][1]
 
 
 # --- cocotb: drive and look -----------------------------------------------------
@@ -219,6 +247,7 @@ class Bench:
         self.cycle = 0
         self._agents: list[Agent] = []
         self._shapes = dict(_ports(self.component.signature))
+        self._codecs = {port: _codec(member.shape) for port, member in self._shapes.items()}
         self._handles: dict[str, Any] = {}
         self._inputs: dict[str, int] = {}  # as they are set now
 
@@ -227,16 +256,17 @@ class Bench:
         return os.environ[_CASE]
 
     def set(self, port: str, value: Any) -> None:
-        bits = pack(self._shapes[port].shape, value)
-        if self._inputs.get(port) != bits and Shape.cast(self._shapes[port].shape).width:
+        codec = self._codecs[port]
+        bits = codec.pack(value)
+        if codec.width and self._inputs.get(port) != bits:
             self._inputs[port] = bits
             self._handle(port).value = bits
 
     def get(self, port: str) -> Any:
-        return unpack(self._shapes[port].shape, self.bits(port))
+        return self._codecs[port].unpack(self.bits(port))
 
     def bits(self, port: str) -> int:
-        if not Shape.cast(self._shapes[port].shape).width:
+        if not self._codecs[port].width:
             return 0  # there is no such port
         value = self._handle(port).value
         return int(value) if isinstance(value, Logic) else value.to_unsigned()

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,7 @@ from seustream.engine.graph import GraphRun
 from seustream.reading import read as read_file
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.inputs import InputSource, read, rows_of
-from seustream.spark_feeder.job import files, run, session
+from seustream.spark_feeder.job import SHORT, files, run, session
 from seustream.spark_feeder.progress import OBSERVED
 from tests.cosim.bridge.serving import QUERIES, TINY, bridge, compiled, multiset, streams, wanted
 from tests.spark_feeder.feeding import FIRST, found, frames, write
@@ -50,13 +51,27 @@ def test_a_new_session_is_quiet_unless_the_environment_sets_spark_up(
         if name != own:
             monkeypatch.delenv(name)
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
-    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", lambda _: None)
-    session()
-    folder = os.environ.get("SPARK_CONF_DIR")
+    given: dict[str, str] = {}
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", lambda b: given.update(b._options))
+    session(**SHORT)
+    options = given["spark.driver.extraJavaOptions"].split()
+    short = SHORT["spark.driver.extraJavaOptions"].split()
+    assert options[-2:] == short
     if own is not None:
-        assert folder == ("theirs" if own == "SPARK_CONF_DIR" else None)
+        assert options == short
     else:
-        assert "rootLogger.level = fatal" in (Path(folder or "") / "log4j2.properties").read_text()
+        name, _, where = options[0].partition("=")
+        assert name == "-Dlog4j2.configurationFile"
+        assert "rootLogger.level = fatal" in urlopen(where).read().decode()
+
+
+def test_java_can_take_classes_from_an_archive(spark: SparkSession) -> None:
+    """It does so only if its path names no folder; the tests start Spark from an archive."""
+    jvm = spark._jvm
+    assert jvm is not None
+    path = jvm.java.lang.System.getProperty("java.class.path").split(os.pathsep)
+    assert len(path) > 100
+    assert not any(Path(entry).is_dir() for entry in path)
 
 
 def test_checkpoints_here_are_renamed_without_processes(

@@ -20,9 +20,8 @@ from seustream.cosim.link.udp import UdpAddress
 from seustream.hdl.boards.protocol import FrameKind, LinkCounter, LinkFrame
 from seustream.hdl.config import CONFIGURATIONS
 from tests.cosim.boards.cable import networked as board
+from tests.cosim.contract import LINKED
 from tests.cosim.link.test_device_faults import same_as_golden
-
-TINY = CONFIGURATIONS["tiny"]
 
 
 class Network:
@@ -97,9 +96,9 @@ def networked(
     seed: int, share: float, strangers: float = 0.0
 ) -> Iterator[tuple[BoardDevice, Network]]:
     """Yields a device at the other end of a network."""
-    with VirtualUdpBoard(board(TINY)) as virtual:
+    with VirtualUdpBoard(board(LINKED)) as virtual:
         network = Network(virtual.port, seed, share, strangers)
-        device = virtual.device(TINY, network.address)
+        device = virtual.device(LINKED, network.address)
         try:
             yield device, network
         finally:
@@ -122,14 +121,14 @@ def test_a_network_changes_nothing_but_time() -> None:
 
 
 def test_another_host_takes_the_board() -> None:
-    with VirtualUdpBoard(board(TINY)) as virtual:
-        first, second = virtual.device(TINY), virtual.device(TINY)
+    with VirtualUdpBoard(board(LINKED)) as virtual:
+        first, second = virtual.device(LINKED), virtual.device(LINKED)
         assert not second.status().taken
         before = second.counts()[LinkCounter.STRANGERS]
         first.session.put(b"?")
         first.session.step(0.1)
         assert second.counts()[LinkCounter.STRANGERS] > before, "the first is no longer heard"
-        with pytest.raises(BoardRefused, match="holds configuration tiny, not thesis"):
+        with pytest.raises(BoardRefused, match="not thesis"):
             virtual.device(CONFIGURATIONS["thesis"])
         first.close()
         second.close()

@@ -15,15 +15,14 @@ from seustream.cosim.link.errors import BoardRefused, NoPort
 from seustream.cosim.link.usb import UsbAddress, UsbLine
 from seustream.cosim.verilated.build import missing
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from tests.cosim.contract import LINKED
 from tests.cosim.link.test_device_faults import same_as_golden
 
 usb_core = pytest.importorskip("usb.core", reason="without pyusb; nox -s tests installs it")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # from LUNA, at elaboration
 
-TINY = CONFIGURATIONS["tiny"]
 
-
-def board(config: DeviceConfig = TINY) -> SimulatedUsbBoard:
+def board(config: DeviceConfig = LINKED) -> SimulatedUsbBoard:
     """Returns a processor with a USB port, or skips the test if tools are missing."""
     if missing():
         pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
@@ -42,7 +41,7 @@ def case(seed: int, share: float) -> dict[str, int]:
     simulated = board()
     simulated.damage(share, seed)
     with VirtualUsbBoard(simulated) as made:
-        device = made.device(TINY)
+        device = made.device(LINKED)
         same_as_golden(device, random.Random(seed))
         found = {"damaged": simulated.damaged, "refused": device.session.refused}
         device.close()
@@ -64,7 +63,7 @@ def test_it_is_found_over_a_bad_cable(seed: int) -> None:
     simulated = board()
     simulated.damage(0.1, seed)
     with VirtualUsbBoard(simulated) as made:
-        made.device(TINY).close()
+        made.device(LINKED).close()
         assert simulated.damaged > 5
 
 
@@ -81,11 +80,11 @@ def test_a_bus_shows_what_the_board_says_of_itself(virtual: VirtualUsbBoard) -> 
 
 def test_the_next_host_finds_it_as_new(virtual: VirtualUsbBoard) -> None:
     for _ in range(2):
-        device: BoardDevice = virtual.device(TINY)
+        device: BoardDevice = virtual.device(LINKED)
         assert not device.status().taken
         same_as_golden(device, random.Random(2))
         device.close()
-    with pytest.raises(BoardRefused, match="holds configuration tiny, not thesis"):
+    with pytest.raises(BoardRefused, match="not thesis"):
         virtual.device(CONFIGURATIONS["thesis"])
 
 

@@ -16,28 +16,26 @@ from seustream.cosim.link.serial import SerialAddress, open_board
 from seustream.cosim.link.session import LinkSession
 from seustream.hdl.boards.identity import version
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
-from tests.cosim.contract import EQUALITY
+from tests.cosim.contract import EQUALITY, LINKED
 from tests.cosim.link.lines import board
 from tests.cosim.queries import R, S, arrivals, build, rows_of, run
 
 pytest.importorskip("serial", reason="without pyserial; nox -s tests installs it")
 
-TINY = CONFIGURATIONS["tiny"]
-
 
 @pytest.fixture
 def virtual() -> Iterator[VirtualBoard]:
-    with VirtualBoard(board(TINY)) as made:
+    with VirtualBoard(board(LINKED)) as made:
         yield made
 
 
-def opened(virtual: VirtualBoard, config: DeviceConfig = TINY) -> BoardDevice:
+def opened(virtual: VirtualBoard, config: DeviceConfig = LINKED) -> BoardDevice:
     return open_board(SerialAddress(virtual.port), config, patience=150)
 
 
 def test_a_board_on_a_serial_port(virtual: VirtualBoard) -> None:
     device = opened(virtual)
-    device.load(encode(build([EQUALITY]), TINY))
+    device.load(encode(build([EQUALITY]), LINKED))
     raws = arrivals([(R, 1, (5,)), (S, 2, (5,)), (S, 3, (6,)), (R, 4, (6,)), (R, 5, (5,))])
     assert sorted(rows_of(run(device, raws))) == [
         (0, 2, 1, (0, 0, -1, -1)),
@@ -59,15 +57,15 @@ def test_a_board_of_another_version_is_refused(
     with pytest.raises(BoardRefused, match=want) as refused:
         opened(virtual)
     assert refused.value.hint == (
-        "program it anew: seustream bitstream --board linked --config tiny"
+        "program it anew: seustream bitstream --board linked --config linked"
     )
 
 
 def test_a_board_of_another_configuration_is_refused(virtual: VirtualBoard) -> None:
-    with pytest.raises(BoardRefused, match="holds configuration tiny, not thesis") as refused:
+    with pytest.raises(BoardRefused, match="not thesis") as refused:
         opened(virtual, CONFIGURATIONS["thesis"])
     assert refused.value.hint is not None
-    assert refused.value.hint.startswith("--config tiny, or program it anew")
+    assert refused.value.hint.startswith("program it anew")
 
 
 def test_a_port_where_nobody_answers() -> None:
@@ -76,7 +74,7 @@ def test_a_port_where_nobody_answers() -> None:
         with pytest.raises(
             NoAnswer, match="it does not answer, at 3000000, 12000000, 1000000 baud"
         ):
-            open_board(SerialAddress(os.ttyname(theirs)), TINY, patience=0.3)
+            open_board(SerialAddress(os.ttyname(theirs)), LINKED, patience=0.3)
     finally:
         os.close(ours)
         os.close(theirs)
@@ -84,7 +82,7 @@ def test_a_port_where_nobody_answers() -> None:
 
 def test_a_port_that_is_none(tmp_path: object) -> None:
     with pytest.raises(NoPort, match="nowhere"):
-        open_board(SerialAddress(f"{tmp_path}/nowhere"), TINY)
+        open_board(SerialAddress(f"{tmp_path}/nowhere"), LINKED)
 
 
 def test_noise_is_no_board() -> None:

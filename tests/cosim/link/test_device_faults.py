@@ -12,14 +12,11 @@ import pytest
 from seustream.compiler.wjasip.image import encode
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.link.errors import SessionLost
-from seustream.hdl.config import CONFIGURATIONS
 from seustream.hdl.device import Device, Results
-from tests.cosim.contract import PAIRS
+from tests.cosim.contract import LINKED, PAIRS
 from tests.cosim.generate import random_arrivals, random_queries
 from tests.cosim.link.lines import KINDS, NONE, Faults, board, connect
 from tests.cosim.queries import Raw, batch, build, counts_as, handed_over, rows_of, run
-
-TINY = CONFIGURATIONS["tiny"]
 
 
 def same_as_golden(device: Device, chance: random.Random) -> None:
@@ -27,10 +24,10 @@ def same_as_golden(device: Device, chance: random.Random) -> None:
     those of the model."""
     tables = build([*random_queries(chance, (0, 1, 2)), PAIRS])
     raws = random_arrivals(chance, (0, 1, 2), 60)
-    golden = GoldenDevice(TINY)
+    golden = GoldenDevice(LINKED)
     got: list[Results] = []
     for each in (device, golden):
-        each.load(encode(tables, TINY))
+        each.load(encode(tables, LINKED))
         each.reset()
         got.append(run(each, raws, 25))
     assert len(got[1]), "a test without results shows nothing"
@@ -43,7 +40,7 @@ def same_as_golden(device: Device, chance: random.Random) -> None:
 def test_faults_change_nothing_but_time(kind: str) -> None:
     seed = list(KINDS).index(kind)
     print(f"seed {seed}")
-    device, line = connect(board(TINY), TINY, KINDS[kind], seed)
+    device, line = connect(board(LINKED), LINKED, KINDS[kind], seed)
     same_as_golden(device, random.Random(seed))
     assert line.faults > 5
     if kind not in ("twice", "pieces twice", "noise"):
@@ -57,13 +54,13 @@ def test_random_faults(seed: int) -> None:
     chance = random.Random(seed)
     chances = [chance.choice([0.0, 0.0005, 0.004]) for _ in range(3)]
     chances += [chance.choice([0.0, 0.02, 0.1]) for _ in range(3)]
-    simulated = board(TINY)
-    device, _ = connect(simulated, TINY, Faults(*chances), seed)
+    simulated = board(LINKED)
+    device, _ = connect(simulated, LINKED, Faults(*chances), seed)
     for _ in range(3):
         same_as_golden(device, chance)
         if chance.random() < 0.5:  # another host comes, perhaps in the middle of something
             left_in_the_middle(device, chance)
-            device, _ = connect(simulated, TINY, Faults(*chances), seed + 1000)
+            device, _ = connect(simulated, LINKED, Faults(*chances), seed + 1000)
 
 
 def left_in_the_middle(device: Device, chance: random.Random) -> None:
@@ -86,7 +83,7 @@ def left_in_the_middle(device: Device, chance: random.Random) -> None:
     session.step = step
     try:
         while True:
-            device.load(encode(build([PAIRS]), TINY))
+            device.load(encode(build([PAIRS]), LINKED))
             device.push(batch([Raw(i % 2, i, i // 2, True, (0, 0, 0, 0)) for i in range(40)]))
             device.reset()
     except GoneError:
@@ -99,10 +96,10 @@ def test_another_host_finds_the_board_as_new(seed: int) -> None:
     pipeline."""
     print(f"seed {seed}")
     chance = random.Random(seed)
-    simulated = board(TINY)
-    device, _ = connect(simulated, TINY, NONE, seed)
+    simulated = board(LINKED)
+    device, _ = connect(simulated, LINKED, NONE, seed)
     left_in_the_middle(device, chance)
-    device, _ = connect(simulated, TINY, NONE, seed + 100)
+    device, _ = connect(simulated, LINKED, NONE, seed + 100)
     status = device.status()
     assert (status.loaded, status.taken, status.occupancy) == (False, 0, ())
     same_as_golden(device, chance)
@@ -110,20 +107,20 @@ def test_another_host_finds_the_board_as_new(seed: int) -> None:
 
 def test_a_reset_board_is_noticed() -> None:
     """Its windows are gone, and a host must not take them for empty ones."""
-    simulated = board(TINY)
-    device, _ = connect(simulated, TINY)
-    device.load(encode(build([PAIRS]), TINY))
+    simulated = board(LINKED)
+    device, _ = connect(simulated, LINKED)
+    device.load(encode(build([PAIRS]), LINKED))
     simulated.reset()
     with pytest.raises(SessionLost, match="was reset"):
         device.push(batch([Raw(0, 0, 0, True, (0, 0, 0, 0))]))
-    device, _ = connect(simulated, TINY, seed=1)
+    device, _ = connect(simulated, LINKED, seed=1)
     same_as_golden(device, random.Random(1))
 
 
 def test_a_host_that_was_replaced_notices() -> None:
-    simulated = board(TINY)
-    first, _ = connect(simulated, TINY)
-    second, _ = connect(simulated, TINY, seed=5)
+    simulated = board(LINKED)
+    first, _ = connect(simulated, LINKED)
+    second, _ = connect(simulated, LINKED, seed=5)
     with pytest.raises(SessionLost):
         first.status()
     same_as_golden(second, random.Random(2))
@@ -133,12 +130,12 @@ def test_a_paused_board_opens_again() -> None:
     """A raw tuple waits before the paused processor when the host leaves."""
     from seustream.hdl.control_words import Command, ControlOperation
 
-    simulated = board(TINY)
-    device, _ = connect(simulated, TINY)
-    device.load(encode(build([PAIRS]), TINY))
+    simulated = board(LINKED)
+    device, _ = connect(simulated, LINKED)
+    device.load(encode(build([PAIRS]), LINKED))
     device.send(Command(ControlOperation.PAUSE))
     device.session.put(bytes([2]) + bytes(40))
     for _ in range(20):
         device.session.step(0.01)
-    device, _ = connect(simulated, TINY, seed=7)
+    device, _ = connect(simulated, LINKED, seed=7)
     same_as_golden(device, random.Random(3))

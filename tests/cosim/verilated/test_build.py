@@ -15,6 +15,7 @@ from seustream.cosim.verilated import build
 from seustream.cosim.verilated.build import BuildFailed, BuildOptions, simpler
 from seustream.hdl.config import CONFIGURATIONS
 from seustream.hdl.top import Wjasip
+from tests.cosim.contract import SHALLOW
 
 TINY = CONFIGURATIONS["tiny"]
 
@@ -24,7 +25,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Sets up an empty cache, and steps that take no time."""
     monkeypatch.setenv("SEUSTREAM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(build, "missing", list)
-    monkeypatch.setattr(build, "_verilog", lambda config, options: "module wjasip;")
+    monkeypatch.setattr(build, "_verilog", lambda config: "module wjasip;")
     monkeypatch.setattr(build, "_verilate", lambda work, options: work)
     monkeypatch.setattr(build, "_units", lambda generated, options: {})
     monkeypatch.setattr(build, "compile_units", written)
@@ -60,7 +61,7 @@ def test_a_library_that_is_damaged_is_built_again(damage: bytes, cache: Path) ->
 
 
 def test_each_configuration_and_option_has_its_own(cache: Path) -> None:
-    options = [BuildOptions(), BuildOptions(waves=True), BuildOptions(trace=True)]
+    options = [BuildOptions(), BuildOptions(waves=True), BuildOptions(coverage=True)]
     paths = {build.library(c, o) for c in CONFIGURATIONS.values() for o in options}
     assert len(paths) == len(CONFIGURATIONS) * len(options)
 
@@ -158,10 +159,10 @@ MEMORY = """  reg [7:0] \\newest$27  [2:0];
 def test_a_simulated_processor_has_no_port_for_a_reset(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would make each change of an input a change of all that comes next."""
     monkeypatch.undo()
-    inputs = re.findall(r"^  input (?:\[.*\] )?(\w+);", build._verilog(TINY, BuildOptions()), re.M)
+    inputs = re.findall(r"^  input (?:\[.*\] )?(\w+);", build._verilog(SHALLOW), re.M)
     assert "clk" in inputs
     assert "rst" not in inputs
-    assert "rst" in build.to_verilog(Wjasip(TINY), "wjasip")
+    assert "rst" in build.to_verilog(Wjasip(SHALLOW), "wjasip")
 
 
 def test_verilog_is_made_simpler() -> None:

@@ -106,8 +106,7 @@ class Watched:
 
     def __init__(self, config: DeviceConfig) -> None:
         self.config = config
-        self.rtl, self.iss = verilated(config), IssDevice(config)
-        self.rtl.record(True)
+        self.rtl, self.iss = verilated(config, trace=True), IssDevice(config)
         self.seen = Seen()
         self.slots: list[dict[int, int]] = []  # per stream: slot -> sequence number stored there
         self.stored: list[int] = []
