@@ -5,10 +5,11 @@ it runs."""
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,10 +31,16 @@ STAYS = {"pandas"}
 def packages(requirements: tuple[str, ...]) -> set[str]:
     """Returns the packages that requirements let a program import."""
     names = {re.split(r"[\[<>=,;]", requirement)[0] for requirement in requirements}
-    known = importlib.metadata.packages_distributions()
+    known = _owners()
     return {name.replace("-", "_") for name in names} | {
         package for package, owners in known.items() if names & set(owners)
     }
+
+
+@functools.cache
+def _owners() -> Mapping[str, list[str]]:
+    """Returns which distributions have each package: half a second, and asked a dozen times."""
+    return importlib.metadata.packages_distributions()
 
 
 EVERY = packages(
