@@ -33,7 +33,7 @@ NewDevice = Callable[..., Device]
 TINY = CONFIGURATIONS["tiny"]
 # Probes block each other as often as possible.
 CROWDED = dataclasses.replace(TINY, name="crowded", probe_fifo_depth=1, output_fifo_depth=1)
-# Clocks of 16 bits and sequence numbers of 8 wrap around soon. NARROW has room; SHALLOW has none,
+# Clocks of 16 bits and sequence numbers of 8 wrap around soon, too. NARROW has room; SHALLOW has none,
 # has three streams, and compares one attribute at a time.
 NARROW = dataclasses.replace(
     CROWDED, name="narrow", timestamp_width=16, sequence_width=8, depth=256

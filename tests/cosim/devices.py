@@ -28,16 +28,20 @@ from tests.cosim.link.lines import SimulatedLine
 processor.PATIENCE = 2_000_000  # a random case that hangs should fail soon
 
 _BUILT = (*CONFIGURATIONS.values(), NARROW, SHALLOW, CROWDED)
+_BY_INSTRUCTIONS = (TINY, SHALLOW)
 _LINKED = (TINY, NARROW, SHALLOW)
 
 
 def verilated(config: DeviceConfig, trace: bool = False) -> VerilatedDevice:
-    """Returns the RTL."""
+    """Returns the RTL. Some configurations join all pairs by instructions, the others by rows where
+    a program has few of them, as users' devices do."""
     if missing():
         pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
     if config not in _BUILT:
         pytest.skip(f"{config.name} is not built for tests; nox -s campaign has more of them")
-    return VerilatedDevice(config, trace=trace)
+    device = VerilatedDevice(config, trace=trace)
+    device.by_rows = config not in _BY_INSTRUCTIONS
+    return device
 
 
 def _built_with(config: DeviceConfig, port: str) -> None:

@@ -20,6 +20,7 @@ from tests.cosim.swaps import play, same, swaps
 
 OTHERS = [name for name in DEVICES if name != "golden"]
 CONFIGS = [TINY, NARROW, SHALLOW]
+MANY = range(100, 118)
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -39,7 +40,7 @@ def test_a_change_between_any_two_tuples(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-@pytest.mark.parametrize("seed", range(100, 118))
+@pytest.mark.parametrize("seed", MANY)
 def test_many_changes(name: str, seed: int) -> None:
     """More tuples come than a window holds, and some of the images were there before."""
     print(f"seed {seed}")
@@ -52,7 +53,7 @@ def test_many_changes(name: str, seed: int) -> None:
 
 def test_the_cases_are_about_something() -> None:
     results = handed = indexed = changed = 0
-    for seed in range(100, 130):
+    for seed in MANY:
         config: DeviceConfig = CONFIGS[seed % len(CONFIGS)]
         case = swaps(seed, config, tuples=120, images=8)
         rows, left, _ = play(GoldenDevice(config), case)

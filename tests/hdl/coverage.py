@@ -392,7 +392,6 @@ def main() -> int:
     bins = Bins()
     device = VerilatedDevice(CONFIG, trace=True, coverage=True, note=print)
     print("running", flush=True)
-    device.record(True)
     refusals(device, bins)
     failed = 0
     with watched(bins):
