@@ -2,9 +2,10 @@
 
 A configuration takes from some minutes to an hour, so this runs only on request: `seustream bench
 boards`, or `boards:ulx3s-tiny` for one board and configuration. Bitstreams are kept, and the table
-of `docs/reference/boards.md` is made from the results. Each clock is listed with the cycles per raw
-tuple of the same gateware, because a product of figures from two gatewares would mean nothing. It
-needs the dependency groups `fpga` and `sim`.
+of `docs/reference/boards.md` is made from the results. A row has the version of the gateware and that of the
+processor in it, which a change of a port leaves alone. Each clock is listed with the cycles per raw tuple of
+the same processor, because a product of figures from two processors would mean nothing. It needs the
+dependency groups `fpga` and `sim`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from seustream.hdl.boards.board import BOARDS, NetworkAddress
 from seustream.hdl.boards.flow.bitstream import Build, TimingFailed
 from seustream.hdl.boards.flow.report import NAMES, BuildReport, segments
 from seustream.hdl.boards.flow.tools import WHEELS, BitstreamFailed, versions
+from seustream.hdl.boards.identity import processor_version
 from seustream.hdl.boards.tops import Setting
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 
@@ -55,7 +57,7 @@ for _part, _clock in ASKED.items():
 PARTS = tuple(BUILT)
 SHORT = {"PARTS": ("ulx3s-tiny",), "SEEDS": 1}
 HEAD = (
-    "board", "configuration", "version", "streams", "lanes", "bits", "LUT4", "registers",
+    "board", "configuration", "version", "processor", "streams", "lanes", "bits", "LUT4", "registers",
     "block RAM", "MHz asked", "MHz reached", "worst seed", "seeds", "million pairs/s",
     "cycles/tuple", "tuples/s by the port", "slowest path",
 )  # fmt: skip
@@ -113,7 +115,7 @@ def _row(report: BuildReport) -> tuple[object, ...]:
     slower = min(1, report.best.clock / report.best.wanted)
     return (
         report.board.title, _named(report), f"{report.version:08x}",
-        config.streams, config.lanes, config.attribute_width,
+        f"{processor_version():08x}", config.streams, config.lanes, config.attribute_width,
         used["LUT4"], used["registers"], used["block RAMs"],
         report.best.wanted, round(report.best.clock, 1),
         round(min(seed.clock for seed in report.tried), 1),

@@ -23,7 +23,7 @@ class Deframer(wiring.Component):
     """Removes flags and escapes, and checks length and checksum when a frame ends. Payload bytes are output
     as they come, before it is known whether the frame is good.
 
-    latency     2 cycles from a payload byte, 3 from a frame's last flag
+    latency     2 cycles from a payload byte, and from a frame's last flag
     throughput  a byte per cycle
 
     bytes       in: stream from the line; always ready

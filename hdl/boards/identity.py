@@ -78,8 +78,17 @@ def version() -> int:
     here = Path(__file__).parent
     # A board's name and clock are in the identity beside the version, and its pins do not matter to a host.
     boards = (source for source in here.glob("*.py") if source.name != "board.py")
-    sources = sorted([*here.parent.glob("*.py"), *boards])
-    return _digest("\n".join(code(source) for source in sources).encode())
+    return _digest_of([*here.parent.glob("*.py"), *boards])
+
+
+@functools.cache
+def processor_version() -> int:
+    """Version of the processor alone, without link and ports."""
+    return _digest_of([*Path(__file__).parent.parent.glob("*.py")])
+
+
+def _digest_of(sources: list[Path]) -> int:
+    return _digest("\n".join(code(source) for source in sorted(sources)).encode())
 
 
 def code(source: Path) -> str:

@@ -32,7 +32,7 @@ class Link(wiring.Component):
     open                    out: a session is open
     bad                     out: pulse: something on the line was no intact frame
     stranger                in: what comes is not from the host: it may only open a session
-    opens                   out: pulse: a host opens a new session with the frame that came last
+    opens                   out: pulse: a host asks for a session, perhaps again, with the frame that came last
     network                 in: pulses, in the order of `NETWORK_COUNTERS`
     counter, count          in, out: a `LinkCounter` and its value
 
@@ -129,10 +129,10 @@ class Link(wiring.Component):
             m.d.sync += acknowledge.eq(1)
         with m.If(good):
             with m.If(head.kind == FrameKind.OPEN):
+                m.d.comb += self.opens.eq(1)
                 with m.If((head.session != session) | ~(self.open | opening)):
                     m.d.sync += [session.eq(head.session), opening.eq(1), self.open.eq(0)]
                     m.d.sync += [acknowledge.eq(0), say_gap.eq(0)]
-                    m.d.comb += self.opens.eq(1)
                 with m.Elif(self.open):
                     m.d.sync += say_opened.eq(1)
             with m.Elif(~mine & ~opening):

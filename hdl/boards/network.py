@@ -79,7 +79,8 @@ class DatagramReader(wiring.Component):
 
 
 class DatagramWriter(wiring.Component):
-    """Packs frames of the host link into datagrams, as many as fit or as there are.
+    """Packs frames of the host link into datagrams, as many as fit or as there are. A frame that a reset of
+    the link cuts off leaves with the second frame after it at the latest.
 
     latency     as long as a datagram, plus 16 cycles when no more bytes come
     throughput  a byte per cycle
@@ -103,6 +104,7 @@ class DatagramWriter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         size, inside = Signal(LENGTH_BITS), Signal()
+        flag, again = Signal(), Signal()  # this byte is a flag; so was the one before
         calm = Signal(range(_CALM + 1))
         full = Signal()  # another frame would not fit if all of it were escaped
         m.d.comb += [
@@ -111,6 +113,7 @@ class DatagramWriter(wiring.Component):
             full.eq(size > DATAGRAM - LONGEST),
             self.ready.valid.eq((size != 0) & ~inside & (full | (calm == _CALM))),
             self.going.payload.eq(self.bytes.payload),
+            flag.eq(self.bytes.payload == FLAG),
         ]
         with m.If(self.ready.valid):
             with m.If(self.ready.ready):
@@ -124,8 +127,11 @@ class DatagramWriter(wiring.Component):
             m.d.sync += [
                 size.eq(size + 1),
                 calm.eq(0),
-                inside.eq(inside ^ (self.bytes.payload == FLAG)),
+                again.eq(flag),
             ]
+            with m.If(flag):
+                # The second of two flags begins a frame, whatever was cut off before them.
+                m.d.sync += inside.eq(~inside | again)
         with m.Elif(calm != _CALM):
             m.d.sync += calm.eq(calm + 1)
         return m
@@ -135,7 +141,7 @@ class NetworkPort(wiring.Component):
     """PHY -> frames -> packets -> FIFO -> crossing -> link
     link -> datagrams -> crossing -> FIFO -> packets -> frames -> PHY
 
-    The PHY's side is in the domain `phy`, at 125 MHz. The host is the sender that opened the last session; the
+    The PHY's side is in the domain `phy`, at 125 MHz. The host is the sender that last asked for a session; the
     link ignores what others send, except a frame that opens a session.
 
     latency     that of its parts, plus 4 cycles for the clock domain crossing
@@ -145,7 +151,7 @@ class NetworkPort(wiring.Component):
     sent, sending         out, to the PHY: the same
     bytes, replies        out, in: streams to and from the link
     stranger    out: the current bytes are not from the host
-    opens       in: pulse: their sender opened a session
+    opens       in: pulse, two cycles after a frame's last byte: its sender asks for a session
     events      out: pulses, in the order of `NETWORK_COUNTERS`
     """
 
@@ -240,12 +246,13 @@ class NetworkPort(wiring.Component):
             m.d.comb += [crossing.come.eq(events[counter]), self.events[place].eq(crossing.goes)]
 
         # Out.
-        host, speaker = Signal(SENDER), Signal(SENDER)
+        host, speaker, spoke = Signal(SENDER), Signal(SENDER), Signal(SENDER)
         same = Signal()
-        # Registered, because the link examines a frame when the sender of the next datagram may already be arriving.
-        m.d.sync += [speaker.eq(reader.sender), same.eq(speaker == host)]
+        # The link examines a frame when the sender of the next datagram may already be arriving, so both what it is
+        # told and what it opens are about the sender of two cycles before.
+        m.d.sync += [speaker.eq(reader.sender), spoke.eq(speaker), same.eq(speaker == host)]
         with m.If(self.opens):
-            m.d.sync += host.eq(speaker)
+            m.d.sync += host.eq(spoke)
         m.d.comb += [self.stranger.eq(~same), writer.host.eq(host)]
         wiring.connect(m, wiring.flipped(self.replies), writer.bytes)
         ready = Signal(_READY)

@@ -18,7 +18,7 @@ class Sender(wiring.Component):
     as the other side has room for; after `again` it starts over with the first, in shorter
     frames if some were lost.
 
-    latency     5 cycles from a byte to `length`
+    latency     4 cycles from a byte to `length`
     throughput  a byte in per cycle
 
     bytes       in: the stream to send

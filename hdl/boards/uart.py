@@ -114,7 +114,7 @@ class UartTransmitter(wiring.Component):
     """Sends bytes.
 
     latency     1 cycle to the start bit
-    throughput  a byte in 10 bits
+    throughput  a byte in 10 bits and a cycle
 
     tx          out: pin
     divisor     in: sixteenths of a cycle per bit

@@ -35,7 +35,7 @@ from seustream.commands.common import table
 from seustream.compiler.errors import suggest
 from seustream.errors import UserError
 from seustream.files import write_all
-from seustream.hdl.boards.identity import version
+from seustream.hdl.boards.identity import processor_version
 
 _NO_SOURCES = (":!bench/results", ":!docs", ":!changelog.d", ":!*.md")
 _PACKAGES = (
@@ -75,7 +75,7 @@ def folder() -> Path:
 
 def clocks(configuration: str) -> list[tuple[str, float]]:
     """Returns the boards for which a configuration has been routed, with its clock there in MHz. A
-    board whose bitstream is of earlier gateware is marked."""
+    board is marked if the processor of its bitstream is of earlier gateware."""
     path = folder() / "results" / "boards.json"
     if not path.exists():
         return []
@@ -84,7 +84,7 @@ def clocks(configuration: str) -> list[tuple[str, float]]:
     for row in built["rows"]:
         one = dict(zip(built["head"], row, strict=True))
         if one["configuration"] == configuration:
-            now = one["version"] == f"{version():08x}"
+            now = one["processor"] == f"{processor_version():08x}"
             place = one["board"] if now else f"{one['board']} (of earlier gateware)"
             found.append((place, float(one["MHz asked"])))
     return found

@@ -32,7 +32,7 @@ from seustream.compiler.plan import candidates
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice
 from seustream.cosim.verilated.device import VerilatedDevice
-from seustream.hdl.boards.identity import version
+from seustream.hdl.boards.identity import processor_version
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
 from tests import campaigns
@@ -161,7 +161,7 @@ def campaign(
     kind: str, options: argparse.Namespace, pool: concurrent.futures.Executor
 ) -> tuple[int, int]:
     """Runs the cases of one kind; returns how many there were, and how many failed."""
-    work, failed = campaigns.Work(f"device {kind}", options, of=f"{version():08x}"), 0
+    work, failed = campaigns.Work(f"device {kind}", options, of=f"{processor_version():08x}"), 0
     whole = KINDS[kind][1]
     end = whole if options.record else work.first + (options.cases or whole)
     for first in work.cases(end, _BLOCK):

@@ -39,6 +39,34 @@ def test_the_version_is_of_what_a_source_does(tmp_path: Path) -> None:
     assert "[]" not in written
 
 
+def test_the_processor_has_a_version_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the same in tops with other ports, and their versions differ."""
+    boards = tmp_path / "boards"
+    boards.mkdir()
+    sources = {
+        tmp_path / "top.py": "a = 1\n",
+        boards / "network.py": "b = 1\n",
+        boards / "board.py": "c = 1\n",
+    }
+    for source, text in sources.items():
+        source.write_text(text)
+    monkeypatch.setattr(identities, "__file__", str(boards / "identity.py"))
+    of = identities.version.__wrapped__, identities.processor_version.__wrapped__
+    found = [tuple(version() for version in of)]
+    for source, text in sources.items():
+        source.write_text(text.replace("1", "2"))
+        found.append(tuple(version() for version in of))
+        source.write_text(text)
+    first, processor, port, pins = found
+    assert processor[0] != first[0]
+    assert processor[1] != first[1]
+    assert port[0] != first[0]
+    assert port[1] == first[1]
+    assert pins == first
+
+
 def test_a_configuration_is_more_than_its_name() -> None:
     import dataclasses
 

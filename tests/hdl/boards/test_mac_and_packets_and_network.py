@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scapy.layers.inet import ICMP, IP
+from amaranth.sim import Simulator, SimulatorContext
+from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
@@ -30,7 +31,8 @@ from seustream.cosim.link.session import LinkSession
 from seustream.cosim.link.udp import AHEAD
 from seustream.cosim.processor.bits import flatten, pack, unpack
 from seustream.cosim.processor.device import RESULTS
-from seustream.hdl.boards.protocol import COUNTERS, LinkCounter, LinkFrame
+from seustream.hdl.boards.network import DatagramWriter
+from seustream.hdl.boards.protocol import COUNTERS, FLAG, FrameKind, LinkCounter, LinkFrame
 from seustream.hdl.control import COMMAND, RESPONSE
 from seustream.hdl.control_words import ControlOperation
 from seustream.hdl.layouts import Layouts
@@ -137,6 +139,84 @@ def test_arp_and_ping_are_answered() -> None:
             assert packet[20] == 0
             assert packet[24:] == bytes(IP(bytes(ping)))[24:]
     board.close()
+
+
+OTHER, IP_OTHER = "0c:11:12:13:14:15", "192.168.1.11"
+
+
+def datagram(mac: str, ip: str, port: int, payload: bytes) -> bytes:
+    """Returns a frame with a datagram to the board."""
+    to_board = Ether(src=mac, dst=BOARD) / IP(src=ip, dst=IP_BOARD)
+    return framed(bytes(to_board / UDP(sport=port, dport=ADDRESS.port) / Raw(payload)))
+
+
+def opened_to(board: SimulatedBoard, session: int) -> list[tuple[str, str, int]]:
+    """Returns to whom the board says that a session is open."""
+    board.run(30_000)
+    found = []
+    for line in unpacked(board.take()):
+        frame = Ether(unframed(line))
+        kind, number = frame[UDP].load[1], int.from_bytes(frame[UDP].load[2:4], "little")
+        if (kind, number) == (FrameKind.OPENED, session):
+            found.append((frame.dst, frame[IP].dst, frame[UDP].dport))
+    return found
+
+
+@pytest.mark.parametrize("clock", [125.0, 100.0, 80.0, 62.5])
+def test_a_host_that_opens_is_heard_among_the_datagrams_of_another(clock: float) -> None:
+    """The processor is so slow that the sender of the next datagram is right behind the frame that opens."""
+    for padding in range(4):
+        board = mirror(clock)
+        board.put(packed(datagram(OURS, IP_OURS, 1111, LinkFrame(FrameKind.OPEN, 1).encode())))
+        board.run(5_000)
+        for _ in range(2):
+            board.put(packed(datagram(OURS, IP_OURS, 1111, bytes(1472))))
+        opens = bytes([FLAG]) * padding + LinkFrame(FrameKind.OPEN, 2).encode()
+        board.put(packed(datagram(OTHER, IP_OTHER, 2222, opens)))
+        board.put(packed(datagram(OURS, IP_OURS, 1111, bytes(20))))
+        assert opened_to(board, 2) == [(OTHER, IP_OTHER, 2222)], padding
+        board.close()
+
+
+def test_a_host_whose_address_came_damaged_is_heard_when_it_asks_again() -> None:
+    board = mirror()
+    frame = datagram(OTHER, IP_OTHER, 2222, LinkFrame(FrameKind.OPEN, 2).encode())
+    damaged = bytearray(frame)
+    damaged[frame.index(bytes.fromhex(OTHER.replace(":", "")))] ^= 1
+    board.put(packed(bytes(damaged)))
+    assert opened_to(board, 2) != [(OTHER, IP_OTHER, 2222)]
+    board.put(packed(frame))
+    assert opened_to(board, 2) == [(OTHER, IP_OTHER, 2222)]
+    board.close()
+
+
+@pytest.mark.parametrize("cut", [1, 2, 30, 100])
+def test_a_frame_cut_off_holds_up_at_most_the_next(cut: int) -> None:
+    """The link is reset, but not its port."""
+    writer, sizes = DatagramWriter(), list[int]()
+    cut_off = LinkFrame(FrameKind.DATA, 7, 0, 0, 8192, bytes(200)).encode()[:cut]
+    whole = LinkFrame(FrameKind.OPENED, 7, 0, 0, 8192, bytes(28)).encode()
+
+    async def driven(ctx: SimulatorContext) -> None:
+        ctx.set(writer.going.ready, 1)
+        ctx.set(writer.ready.ready, 1)
+        for frame in (cut_off, whole, whole, whole):
+            waiting = list(frame)
+            for _ in range(len(frame) + 100):
+                ctx.set(writer.bytes.valid, bool(waiting))
+                ctx.set(writer.bytes.payload, waiting[0] if waiting else 0)
+                *_, taken, leaves, size = await ctx.tick().sample(
+                    writer.bytes.ready, writer.ready.valid, writer.ready.payload.size
+                )
+                waiting = waiting[bool(taken and waiting) :]
+                sizes.extend([size] * leaves)
+
+    simulator = Simulator(writer)
+    simulator.add_clock(1e-8)
+    simulator.add_testbench(driven)
+    simulator.run()
+    assert sum(sizes) == cut + 3 * len(whole)
+    assert sizes[-1] == len(whole)
 
 
 FLOOD = framed(

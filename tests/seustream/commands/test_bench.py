@@ -13,7 +13,7 @@ import pytest
 
 from seustream.cli import main
 from seustream.commands import bench
-from seustream.hdl.boards.identity import version
+from seustream.hdl.boards.identity import processor_version
 from tests.installed import installed
 
 NAMES = sorted(bench.available())
@@ -39,10 +39,10 @@ def test_a_clock_of_earlier_gateware_says_so(
     monkeypatch.setattr(bench, "folder", lambda: tmp_path)
     assert bench.clocks("tiny") == []
     (tmp_path / "results").mkdir()
-    head = ["board", "configuration", "version", "MHz asked"]
+    head = ["board", "configuration", "processor", "MHz asked"]
     rows = [
-        ["one", "tiny", f"{version():08x}", 100.0],
-        ["one", "small", f"{version():08x}", 50.0],
+        ["one", "tiny", f"{processor_version():08x}", 100.0],
+        ["one", "small", f"{processor_version():08x}", 50.0],
         ["other", "tiny", "00000000", 80.0],
     ]
     (tmp_path / "results" / "boards.json").write_text(json.dumps({"head": head, "rows": rows}))
