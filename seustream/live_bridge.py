@@ -294,16 +294,16 @@ class BridgeQueries(LiveQueries):
         results, read, lost = [], {}, []
         with self._lock:
             for name, (run, start) in list(self._read.items()):
-                if (found := self._latest(name)) is None:
+                if (there := self._there(name, run, start)) is None:
                     continue
+                found, rows, missed = there
                 if run and found["run"] != run:  # another client has replaced it
-                    start = 0
                     self._catch_up()
-                if found["first"] > start:
-                    lost.append(f"{name}: {found['first'] - start:,} results are not kept any more")
-                first, end = max(start, found["first"]), found["end"]
-                if end > first:
-                    results.append((name, self._client.read(name, first, end)))
+                if missed:
+                    lost.append(f"{name}: {missed:,} results are not kept any more")
+                if rows is not None:
+                    results.append((name, rows))
+                end = found["end"]
                 read[name] = found["run"], end
                 if self._reader and not found.get("bounded", True):
                     self._mine.add(name)
@@ -313,6 +313,25 @@ class BridgeQueries(LiveQueries):
             self._read |= read  # not before all are here: an error in between loses none
             self._found += self._timed(results)
         return lost
+
+    def _there(
+        self, name: str, run: int, start: int
+    ) -> tuple[dict[str, Any], pa.Table | None, int] | None:
+        """Returns how far a query's results reach, those from an offset on, and how many of them are
+        not kept any more; None if it is dropped."""
+        while (found := self._latest(name)) is not None:
+            begin = start if run in (0, found["run"]) else 0
+            first, end = max(begin, found["first"]), found["end"]
+            if end <= first:
+                return found, None, first - begin
+            try:
+                rows = self._client.read(name, first, end, found["run"])
+            except BridgeError as error:
+                if error.kind not in ("trimmed", "unknown"):
+                    raise
+                continue  # they have just given way to later ones, or another client has replaced it
+            return found, rows, first - begin
+        return None
 
     def _latest(self, name: str) -> dict[str, Any] | None:
         """Returns how far a query's results reach; None if another client has dropped it."""

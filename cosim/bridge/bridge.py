@@ -81,8 +81,7 @@ class Bridge:
         self._lock = world.lock()
         self._leased = False
         self._session: Session | None = None
-        if Session.exists(self.journal):
-            self._begin(None)
+        self._resume()
 
     @property
     def has_session(self) -> bool:
@@ -98,12 +97,18 @@ class Bridge:
     def registry(self) -> Catalogue:
         """Returns the catalogue of the session, or of an empty session that begins now."""
         with self._lock:
+            self._resume()
             if self._registry is None:
                 self._check_lease()
                 options = Options(self.config, devices=len(self.devices), fit=self._fit)
                 self._begin(message_of(compile_text("", "catalogue", options)))
             assert self._registry is not None
             return self._registry
+
+    def _resume(self) -> None:
+        """Resumes the session in the journal, if there is one and it does not run."""
+        if self._session is None and Session.exists(self.journal):
+            self._begin(None)
 
     def _begin(self, load: p.Load | None) -> Session:
         """Begins a session, or resumes the one in the journal."""
@@ -160,7 +165,7 @@ class Bridge:
             case "load", p.Load():
                 return self.load(self._as_run_here(request))
             case "swap", p.Load():
-                return self.session.swap(self._as_run_here(request))
+                return self._swap(self._as_run_here(request))
             case "queries", _:
                 return self.queries()
             case "reset", _:
@@ -225,40 +230,53 @@ class Bridge:
 
     def load(self, load: p.Load) -> dict[str, Any]:
         with self._lock:
+            self._resume()
             if self._session is not None:
-                if self._session.identity == identity(load):
+                assert self._registry is not None
+                if self._session.identity == identity(load) or self._registry.stands(load):
                     return {"session": self._session.identity, "already": True}
                 raise BridgeError(
                     "in-use", "another query set is loaded", "swap to it, or close the session"
                 )
             self._check_lease()
-            load = self._as_run_here(load)
             program = compile_load(load, len(self.devices), self._libraries).program
             check_queries(program, load.run)
             return {"session": self._begin(load).identity, "already": False}
 
+    def _swap(self, load: p.Load) -> dict[str, Any]:
+        with self._lock:
+            assert self.session is not None  # there is one, or this raises
+            registry = self._registry
+        assert registry is not None
+        return registry.swap(load)
+
     def reset(self) -> dict[str, Any]:
         with self._lock:
-            load, living = self.session.latest_load, self.session.book
-            self.forget()
-            session = self._begin(load)
-            self.registry().take_over(living)
-            return {"session": session.identity, "already": False}
+            self.session.leave(again=True)
+            self._end_session()
+            return {"session": self._begin(None).identity, "already": False}
 
     def forget(self) -> dict[str, Any]:
-        if self.sources is not None:
-            self.sources.forget()
         with self._lock:
             if self._session is not None:
-                if self._registry is not None:
-                    self._registry.close()
-                self._session.close()
-                self._session = self._registry = None
-                self._reset_devices()
-            elif self.journal.load is None:
+                self._session.leave()
+                self._end_session()
+            elif self.journal.load is not None:
+                self.journal.begin(None)
+            else:
                 return {"closed": False}
-            self.journal.begin(None)
             return {"closed": True}
+
+    def _end_session(self) -> None:
+        """Ends what runs of a session that is no longer in the journal."""
+        if self.sources is not None:
+            self.sources.forget()
+        if self._registry is not None:
+            self._registry.close()
+        if self._session is not None:
+            self._session.close()
+        self._session = self._registry = None
+        self._reset_devices()
 
     def _reset_devices(self) -> None:
         for device in self.devices:

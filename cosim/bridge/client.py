@@ -160,8 +160,8 @@ class BridgeClient:
     ) -> dict[str, Any]:
         return dict(self.act("latest", p.Latest(query, beyond, wait_ms, least)))
 
-    def read(self, query: str, start: int, end: int) -> pa.Table:
-        ticket = flight.Ticket(p.write(p.Read(query, start, end)))
+    def read(self, query: str, start: int, end: int, run: int | None = None) -> pa.Table:
+        ticket = flight.Ticket(p.write(p.Read(query, start, end, run)))
         return self._repeated(lambda: self._connection.do_get(ticket).read_all())
 
     def trim(self, query: str, offset: int, reader: str = "") -> None:

@@ -74,7 +74,7 @@ class Journal:
         self._pending = b""
         self._highest = -1 if found.generation is None else found.generation
         self._generation = self._highest
-        self._begin = found.begin or _beginning(None, None)
+        self._begin = found.begin or _beginning(None, None, 0)
         before = self._begin.get("release")
         if before not in (None, UNKNOWN, VERSION) and VERSION != UNKNOWN:
             self._check_records(found.records)
@@ -133,6 +133,12 @@ class Journal:
         return load
 
     @property
+    def past(self) -> int:
+        """The highest run of any query of the sessions before this one."""
+        past: int = self._begin.get("past", 0)
+        return past
+
+    @property
     def snapshot(self) -> Sealed | None:
         """Returns the state when this generation began."""
         if self._begin["snapshot"] is None:
@@ -176,10 +182,11 @@ class Journal:
         second.sync()
         self._pending = b""
 
-    def begin(self, load: dict[str, Any] | None) -> None:
-        """Begins a session, or none, and forgets everything before."""
-        self._turn(_beginning(load, None), [])
-        self._tail = []
+    def begin(self, load: dict[str, Any] | None, past: int = 0) -> None:
+        """Begins a session, or none, and forgets everything before, except the highest run of any
+        query."""
+        self._turn(_beginning(load, None, max(past, self.past)), [])
+        self._tail, self.found = [], {}
         self.sweep(set())
 
     def check(self) -> None:
@@ -276,7 +283,8 @@ class Journal:
             self.disk.rename(partial, path)
             # Before the log that names it, since names reach the disk in any order.
             self.disk.sync(self.folder)
-        self._turn(_beginning(load, (path.name, seal)), [log.encode(record) for record in later])
+        begin = _beginning(load, (path.name, seal), self.past)
+        self._turn(begin, [log.encode(record) for record in later])
 
     def drop_snapshot(self, writer: SealedWriter) -> None:
         """Removes a snapshot that was begun."""
@@ -416,11 +424,12 @@ def storage() -> Iterator[None]:
         ) from None
 
 
-def _beginning(load: dict[str, Any] | None, snapshot: tuple[str, str] | None) -> Record:
+def _beginning(load: dict[str, Any] | None, snapshot: tuple[str, str] | None, past: int) -> Record:
     return {
         "kind": "begin",
         "format": FORMAT,
         "release": VERSION,
         "load": load,
         "snapshot": None if snapshot is None else list(snapshot),
+        "past": past,
     }

@@ -10,7 +10,7 @@ its name is registered again. Each registration of a name is another run of it, 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,10 +29,11 @@ MOST_EVENTS = 1000
 
 @dataclass(slots=True)
 class Living:
-    """One query. Times are milliseconds since the epoch; `until` is when it ends by itself. A
-    `bounded` query keeps only its last results, and its readers hold up nothing. `shed` is the
-    reason why it currently gives way to others, `complete` the time from which its results are
-    complete."""
+    """One query. Times are milliseconds since the epoch; `until` is when it ends by itself. A query
+    that is `stated` was registered by a statement; others were loaded as parts of a set. One that is
+    loaded or `kept` keeps its results for readers. A `bounded` query keeps only its last results,
+    and its readers hold up nothing: one that is not kept, or has failed. `shed` is the reason why it
+    currently gives way to others, `complete` the time from which its results are complete."""
 
     name: str
     language: str
@@ -43,6 +44,8 @@ class Living:
     bounded: bool = True
     shed: str = ""
     complete: str = BEGINNING
+    stated: bool = True
+    kept: bool = False
     events: list[tuple[int, int, str, str, str]] = field(default_factory=list)
 
     def note(self, time: int, level: str, event: str, detail: str, run: int = 0) -> None:
@@ -70,6 +73,13 @@ class Book:
         """The highest run of any query that was dropped. A name that returns begins a later one, so
         that no reader takes its results for those it has read."""
 
+        self.first_run = 1
+        """The run of the queries with which the session began."""
+
+    def begin_behind(self, past: int) -> None:
+        """Begins behind sessions whose queries had runs up to this one."""
+        self.dropped, self.first_run = past, past + 1
+
     def __getitem__(self, name: str) -> Living:
         found = self.queries.get(name)
         if found is None:
@@ -79,9 +89,13 @@ class Book:
         return found
 
     def find(self, name: str) -> Living:
-        """Returns the query of a name, whatever its case."""
-        folded = {known.lower(): known for known in self.queries}
-        return self[folded.get(name.lower(), name)]
+        """Returns the query of a name; if none is written like this, one that differs in case, rather a
+        running one."""
+        if name in self.queries:
+            return self.queries[name]
+        alike = [one for one in self.queries.values() if one.name.lower() == name.lower()]
+        alike.sort(key=lambda one: one.phase == RUNNING)
+        return alike[-1] if alike else self[name]
 
     @property
     def running(self) -> int:
@@ -112,15 +126,37 @@ class Book:
     def shed(self) -> dict[str, str]:
         return {one.name: one.shed for one in self.queries.values() if one.shed}
 
-    def loaded(self, names: Iterable[str], time: int, text: str = "") -> None:
+    @property
+    def last_run(self) -> int:
+        """The highest run of any query, also of those that were dropped."""
+        return max([self.dropped, *(one.run for one in self.queries.values())])
+
+    def again(self, names: Collection[str]) -> dict[str, Any]:
+        """Returns the registrations of the statements among these queries, for a session that begins
+        them anew."""
+        return {
+            one.name: {
+                "run": self.last_run + 1,
+                "language": one.language,
+                "until": one.until,
+                "kept": one.kept,
+                "text": "from the beginning",
+            }
+            for one in self.queries.values()
+            if one.stated and one.name in names
+        }
+
+    def loaded(
+        self, names: Iterable[str], time: int, text: str = "", runs: Mapping[str, int] | None = None
+    ) -> None:
         """Enters the queries of a set that was loaded or swapped in as a whole; others are swapped
-        out. Its `text` gives those with a limited duration."""
+        out. Its `text` gives those with a limited duration, `runs` those that are not the first."""
         wanted, lasting = list(names), durations(text, Problems())[1]
         for name in wanted:
             self.begun.setdefault(name, BEGINNING)
-            one = self.queries.setdefault(
-                name, Living(name, "", phase="", since=time, bounded=False)
-            )
+            run = (runs or {}).get(name, self.first_run)
+            fresh = Living(name, "", run, phase="", since=time, bounded=False, stated=False)
+            one = self.queries.setdefault(name, fresh)
             if one.phase in ("", STOPPED):
                 one.phase = RUNNING
                 one.until = time + lasting[name] if name in lasting else None
@@ -146,7 +182,8 @@ class Book:
             if before is not None and before.run == how["run"]:
                 continue
             one = Living(name, how["language"], how["run"], since=time, until=how["until"])
-            one.bounded, one.complete = not how.get("kept", False), COMING
+            one.kept = how.get("kept", False)
+            one.bounded, one.complete = not one.kept, COMING
             if before is not None:
                 one.events = before.events
             self.queries[name] = one
@@ -173,4 +210,6 @@ class Book:
         self.begun = {one["name"]: one["complete"] for one in state} if begun is None else begun
         for one in state:
             events = [tuple(event) for event in one["events"]]
-            self.queries[one["name"]] = Living(**{**one, "events": events})
+            # An earlier release wrote neither `stated` nor `kept`.
+            how = {"stated": bool(one["language"]), "kept": not one["bounded"]}
+            self.queries[one["name"]] = Living(**{**how, **one, "events": events})

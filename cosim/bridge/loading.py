@@ -76,6 +76,7 @@ def check_config(compilation: Compilation, devices: Sequence[Device]) -> None:
 
 
 def load_of(load: dict[str, Any] | None) -> p.Load:
-    """Returns a query set as the journal stores it, which also has its start time."""
-    found = {name: value for name, value in (load or {}).items() if name != "since"}
+    """Returns a query set as the journal stores it, which also has its start time, and the queries
+    that begin again."""
+    found = {name: value for name, value in (load or {}).items() if name not in ("since", "again")}
     return p.read(p.Load, json.dumps(found).encode())

@@ -174,9 +174,12 @@ class Latest:
 
 @dataclass(frozen=True, slots=True)
 class Read:
+    """Reads results [start, end), of this run of the query if one is given."""
+
     query: str
     start: int
     end: int
+    run: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +275,7 @@ def _members_of(message: Any) -> dict[str, object]:
     return {name: value for name, value in said.items() if value or name not in _LATER}
 
 
-_LATER = ("kept",)
+_LATER = ("kept", "run")
 """Members that came later: only those that say something are written, since an older bridge knows
 none of them."""
 _ENCODER = json.JSONEncoder(default=_members_of, separators=(",", ":"))
@@ -295,7 +298,7 @@ def read(kind: type[Message], data: bytes | memoryview) -> Message:
 def _read(kind: Any, value: object, where: str) -> object:
     """Converts a JSON value to one of the types that messages consist of."""
     # True is an int to Python, but not to a reader of JSON.
-    if type(value) is kind and not (kind is int and abs(typing.cast(int, value)) >= 1 << 63):
+    if type(value) is kind and (kind is not int or _fits(typing.cast(int, value))):
         return value
     if dataclasses.is_dataclass(kind):
         return _read_members(typing.cast(type[Any], kind), value, where)
@@ -308,6 +311,10 @@ def _read(kind: Any, value: object, where: str) -> object:
         return {key: _read(of[1], one, f"{where}.{key}") for key, one in value.items()}
     wanted = {str: "a text", int: "a whole number of 64 bits", bool: "true or false"}
     raise BridgeError("malformed", f"{where}: want {wanted.get(kind, 'a list or an object')}")
+
+
+def _fits(number: int) -> bool:
+    return -(1 << 63) <= number < 1 << 63
 
 
 @functools.cache

@@ -95,6 +95,9 @@ class Reading:
         with session.changed:
             log = self.log(read.query)
             self._wait_for_replay(log, read.end)
+            if read.run not in (None, log.run):
+                what = f"{read.query}: results of run {read.run} are gone, this is run {log.run}"
+                raise BridgeError("trimmed", what, "it was registered anew")
             return log.read(read.start, read.end)
 
     def trim(self, trim: p.Trim) -> dict[str, object]:
@@ -104,8 +107,10 @@ class Reading:
         with session.changed:
             log = self.log(trim.query)
             self._wait_for_replay(log, trim.offset)
+            session.check_open()
             if log.moves(trim.reader, trim.offset):
-                session.journal.append({"kind": "trim", **asdict(trim)}, sync=False)
+                record = {"kind": "trim", **asdict(trim), "run": log.run}
+                session.journal.append(record, sync=False)
             # If a power failure loses it, rows that were read are only kept once more. But a reader
             # that has read to the end may not return.
             if session.ended >= {stream.name for stream in session.run.streams}:

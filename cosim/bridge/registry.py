@@ -13,20 +13,21 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from seustream.compiler.errors import CompileError, Problem, Problems, SourceText
+from seustream.compiler.errors import CompileError, Problem, Problems, SourceText, Span
 from seustream.compiler.xsql.descriptions import quoted
 from seustream.compiler.xsql.intervals import tree_of
+from seustream.compiler.xsql.parse import parse
 from seustream.compiler.xsql.statements import split
+from seustream.compiler.xsql.tree import DropQuery
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import message_of
 from seustream.cosim.bridge.errors import BridgeError
-from seustream.cosim.bridge.living import FAILED, RUNNING, SHED, STOPPED, Book, Living
+from seustream.cosim.bridge.living import FAILED, RUNNING, SHED, STOPPED, Living
 from seustream.cosim.bridge.loading import remember
 from seustream.cosim.bridge.session import Session
 from seustream.cosim.bridge.shedding import Shedding
@@ -47,9 +48,6 @@ _LOOK = 0.5
 """Seconds after which a wait for a change looks whether processing waits for readers."""
 _CLOCK = 0.1
 """Seconds between checks whether a query's time is over."""
-_DROP = re.compile(
-    r'(?:\s|--[^\n]*(?:\n|$))*DROP\s+QUERY\s+(?P<name>\w+|"(?:[^"]|"")+")\s*', re.IGNORECASE
-)
 
 
 class Catalogue:
@@ -93,6 +91,8 @@ class Catalogue:
         own. If the query of that name has ended, another run begins."""
         p.check_name("name", message.name)
         self._check_text(message.text)
+        if message.language == "sql":
+            _check_single(SourceText(message.text, message.file or message.name))
         around = (f"REGISTER QUERY {quoted(message.name)} AS ", "")
         if message.language == "apas":
             if "$$" in message.text:
@@ -125,26 +125,26 @@ class Catalogue:
         self._settle()
         return {"name": one.name, "phase": one.phase, "run": one.run}
 
-    def take_over(self, before: Book) -> None:
-        """Restores the status of queries that statements registered in an earlier session and that
-        run here from the beginning."""
+    def swap(self, load: p.Load) -> dict[str, Any]:
+        """Puts another query set in place of all statements in effect."""
         session = self.session
-        registered = {
-            one.name: {
-                "run": one.run + 1,
-                "language": one.language,
-                "until": one.until,
-                "text": "from the beginning",
-            }
-            for one in before.queries.values()
-            if one.bounded and one.name in session.book.queries
-        }
-        if registered:
-            living = {"registered": registered}
-            load = asdict(session.latest_load)
-            with session.changed:
-                session.append({"kind": "swap", "load": load, "living": living})
+        with self._lock:
+            is_other = session.swap(load)
+        if is_other:
             session.flush()
+            with session.changed:
+                session.check_running()
+        return {"already": not is_other}
+
+    def stands(self, load: p.Load) -> bool:
+        """Returns whether all statements of a query set are in effect, and run in the same way; there
+        may be others."""
+        session = self.session
+        with self._lock:
+            latest = session.latest_load
+            here, there = session.compiled(latest), session.compiled(load)
+            same = load.run == latest.run and there.options == here.options
+            return same and {*entries_of(there)} <= {*self._entries()}
 
     def _stop(self, one: Living, why: str) -> None:
         change = self._carried_out(f"DROP QUERY {quoted(one.name)}", "<stop>")
@@ -239,7 +239,8 @@ class Catalogue:
         queries = {name: options[name] for name in live if name in options}
         behind, before = session.behind, session.book.shed
         missed = self._shedding.missed
-        after = self._shedding.look(session.world.today(), behind, queries, before)
+        now = round(1000 * session.world.now())
+        after = self._shedding.look(now, behind, queries, before)
         if after != before:
             session.give_way(after)
             for what, names in (
@@ -355,17 +356,16 @@ class Catalogue:
         """Removes from a text the DROPs of queries that have ended by themselves or no longer
         compile; also returns their names, of which only results and logs remain."""
         ended = []
-        for span in split(text, Problems()):
-            match = _DROP.fullmatch(text, span.start, span.end)
-            if match is None:
-                continue
-            name = match["name"].strip('"').replace('""', '"').lower()
-            one = next(
-                (q for q in self.session.book.queries.values() if q.name.lower() == name), None
-            )
-            if one is not None and (one.phase == STOPPED or one.name not in self.texts()):
-                ended.append(one.name)
-                text = text[: span.start] + " " * (span.end - span.start) + text[span.end :]
+        for span in split(text, Problems()) if "drop" in text.lower() else ():
+            written = text[span.start : span.end]
+            for statement in parse(SourceText(written), Problems()):
+                if not isinstance(statement, DropQuery):
+                    continue
+                with contextlib.suppress(BridgeError):  # there is none
+                    one = self.session.book.find(statement.name.text)
+                    if one.phase == STOPPED or one.name not in self.texts():
+                        ended.append(one.name)
+                        text = text[: span.start] + " " * len(written) + text[span.end :]
         return text, ended
 
     def _check_text(self, text: str) -> None:
@@ -379,6 +379,18 @@ class Catalogue:
         if len(text) > self.session.limits.query_text:
             what = f"a text of {len(text):,} characters"
             raise BridgeError("too-large", f"{what}, at most {self.session.limits.query_text:,}")
+
+
+def _check_single(source: SourceText) -> None:
+    """Raises `BridgeError` for a text of several statements."""
+    spans = list(split(source.text, Problems()))
+    if len(spans) > 1:
+        second = source.text[spans[1].start : spans[1].end]
+        begin = spans[1].end - len(second.lstrip())
+        what = f"there are {len(spans)} statements, want one SELECT or PATTERN"
+        hint = "several go into REGISTER QUERY statements of a text"
+        problem = Problem("several-statements", what, Span(begin, spans[1].end), hint)
+        raise BridgeError("compile", shown(CompileError(source, [problem])))
 
 
 def shown(error: CompileError) -> str:

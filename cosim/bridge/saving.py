@@ -57,14 +57,12 @@ class Saving:
         rest = {
             "ended": sorted(session.ended),
             "writers": session.epochs.state(),
-            "positions": session.delivery.positions,
             "committed": session.committed - sum(r["kind"] == "epoch" for r in session.records),
             "book": session.book.state(),
             "begun": session.book.begun,
             "streams": session.book.streams,
             "dropped": session.book.dropped,
-            "runs": session.delivery.runs,
-            "kept": sorted(session.delivery.kept),
+            **session.delivery.state(),
             "shed": sorted(session.shed),
             "broken": sorted(session.broken),
         }
@@ -89,17 +87,15 @@ class Saving:
     def recover(self, saved: snapshot.SavedState | None) -> None:
         """Restores the state of the session in the journal; the thread does the rest."""
         session = self._session
+        session.book.begin_behind(session.journal.past)
         if saved is not None:
-            session.delivery.runs = dict(saved.rest.get("runs", {}))
-            session.delivery.kept = set(saved.rest.get("kept", ()))
+            session.delivery.restore(saved.rest)
             session.ended = set(saved.rest["ended"])
             session.committed = saved.rest["committed"]
             session.epochs.restore(saved.rest["writers"])
             session.book.restore(saved.rest.get("book", []), saved.rest.get("begun"))
             session.book.streams = dict(saved.rest.get("streams", {}))
             session.book.dropped = saved.rest.get("dropped", 0)
-            for name, readers in saved.rest["positions"].items():
-                session.delivery.positions.setdefault(name, {}).update(readers)
             session.make_logs()
             for name, (first, end, rows) in saved.results.items():
                 session.delivery.make_one(name, rows.schema)  # including a query that has ended
@@ -109,9 +105,11 @@ class Saving:
             except EngineError as error:
                 raise JournalRefused(f"{session.journal.folder}: {error}", _OTHER_RELEASE) from None
         if not session.book.queries:
-            c, began = session.compilation, (session.journal.load or {}).get("since")
-            names = (*c.program.names, *session.broken)
-            session.book.loaded(names, began or session.world.today(), c.source.text)
+            c, load = session.compilation, session.journal.load or {}
+            again, since = load.get("again", {}), load.get("since") or session.world.today()
+            names = [n for n in (*c.program.names, *session.broken) if n not in again]
+            session.book.loaded(names, since, c.source.text)
+            session.begin_again(again, since)
         session.fail_lost(session.world.today())
         session.make_logs()
         for record in session.journal.records():

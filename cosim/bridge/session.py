@@ -80,9 +80,11 @@ class Session:
         self.book = Book()
         self.delivery = Delivery(limits, self.book)
         self.records: deque[Record] = deque()
+        self._came: deque[float] = deque()  # when, by the clock that never goes back
         self.ended: set[str] = set()
         self.active_at: dict[str, float] = {}  # when streams last brought rows or promises
         self.pending: Counter[str] = Counter()  # of streams, the records that wait
+        self.followed: dict[str, int] = {}  # what was last promised for idle streams
         self.waiting_rows = self.input_bytes = 0
         self.taken = self.applied = self.replayed = self.committed = 0
         self.failure: str | None = None
@@ -102,6 +104,7 @@ class Session:
         self.runner = Runner(devices, self.latest_load, self.epochs.rows, self.libraries, out)
         if load is not None:
             c, since = self.compilation, self.world.today()
+            self.book.begin_behind(journal.past)
             self.book.loaded(c.program.names, since, c.source.text)
             self.make_logs()
             journal.begin(asdict(load) | {"since": since})
@@ -148,7 +151,7 @@ class Session:
 
     def _base(self) -> set[str]:
         """Returns the names of the base streams as they will be once all records are processed."""
-        return {stream.name for stream in self.compiled(self.latest_load).program.base}
+        return {*_base_of(self.compiled(self.latest_load))}
 
     def compiled(self, load: p.Load) -> Compilation:
         """Compiles a load for the devices and libraries that are here."""
@@ -226,8 +229,10 @@ class Session:
         with self.changed:
             if self.applied < self.replayed:
                 return 0
-            waiting = (r["time"] for r in self.records if r["kind"] == "epoch" and "time" in r)
-            return max(self.world.today() - next(waiting, self.world.today()), 0)
+            pairs = zip(self.records, self._came, strict=True)
+            waiting = (came for record, came in pairs if record["kind"] == "epoch")
+            now = self.world.now()
+            return round(1000 * (now - next(waiting, now)))
 
     def give_way(self, shed: dict[str, str]) -> None:
         """Sheds these queries from here on, each for its reason, and brings others back."""
@@ -255,19 +260,39 @@ class Session:
                 self.append({"kind": "end", "streams": fresh})
             return {"ended": sorted(self.ended)}
 
-    def swap(self, load: p.Load) -> dict[str, object]:
-        """Replaces the queries from here on; rows in the windows stay, results continue to count."""
+    def swap(self, load: p.Load) -> bool:
+        """Replaces the queries from here on; rows in the windows stay, results continue to count.
+        Returns False if they are the same. Waits for nothing."""
         with self.changed:
             self.check_running()
-            if identity(load) == self.identity:
-                return {"already": True}
+            if identity(load) == identity(self.latest_load):
+                return False
             self.check_swap(load, set())
-            check_queries(self.compiled(load).program, load.run)
-            self.append({"kind": "swap", "load": asdict(load)})
-        self.flush()
+            program, known = self.compiled(load).program, self.book.queries
+            check_queries(program, load.run)
+            runs = {name: self.book.dropped + 1 for name in program.names if name not in known}
+            self.append({"kind": "swap", "load": asdict(load), "runs": runs})
+            return True
+
+    def leave(self, again: bool = False) -> None:
+        """Ends the session on disk, and asks its thread to end; `again` leaves one there that begins
+        the same queries anew. If the disk refuses that, the session goes on."""
         with self.changed:
-            self.check_running()
-        return {"already": False}
+            load = None
+            if again:
+                names = self.compiled(self.latest_load).program.names
+                behind = {"since": self.world.today(), "again": self.book.again(names)}
+                load = asdict(self.latest_load) | behind
+            self.journal.begin(load, self.delivery.last_run)
+            self.stop()
+
+    def begin_again(self, again: dict[str, Any], time: int) -> None:
+        """Enters the queries that statements have registered in an earlier session, as those of this
+        one from its beginning."""
+        self.book.take({"time": time, "living": {"registered": again}})
+        for name in again:
+            self.book.begin(name, BEGINNING, time, is_back=False)
+        self.delivery.renew({"registered": again})
 
     def check_swap(self, load: p.Load, fresh: set[str]) -> None:
         """Raises `BridgeError` for a load that cannot replace this one; `fresh` queries begin anew."""
@@ -313,6 +338,7 @@ class Session:
                     self.saving.seconds += worked
                     self.busy_seconds += worked
                     self.records.popleft()
+                    self._came.popleft()
                     self._note_activity(record, -1)
                     self.waiting_rows -= record.get("rows", 0)
                     self.applied += 1
@@ -344,7 +370,7 @@ class Session:
             self._deliver(query, results)
         with self.changed:
             for name, why in self.run.failed.items():
-                self.book.fail(name, self.delivery.runs.get(name, 1), record.get("time", 0), why)
+                self.book.fail(name, self.delivery.run_of(name), record.get("time", 0), why)
         # Only this thread may use the devices; others see the counters published here.
         self.device_status = tuple(device.status() for device in self.devices)
         self.cycles = self._cycles()
@@ -358,6 +384,7 @@ class Session:
     def _swap(self, record: Record) -> None:
         load = self._standing(record["load"]) if "load" in record else self.load
         living, time = record.get("living", {}), record.get("time", 0)
+        first: dict[str, int] = record.get("runs", {})
         registered = {*living.get("registered", ())}
         with self.changed:
             standing, before = self.runner.loaded.program, self.runner.schemas
@@ -382,10 +409,13 @@ class Session:
             after = self._changed(load)
             with self.changed:
                 for name in fresh:
-                    run = living.get("registered", {}).get(name, {}).get("run", 1)
+                    how = living.get("registered", {}).get(name, {})
+                    run = how.get("run", first.get(name, self.delivery.run_of(name)))
                     self.book.fail(name, run, time, reason(error))
         with self.changed:
             self.delivery.renew(living)
+            self.delivery.runs |= {n: run for n, run in first.items() if n not in self.logs}
+            self.delivery.leave({s.name for s in standing.base} - {*_base_of(after.loaded)})
             self.runner = after
             program = after.compilation.program
             begun = (registered | ({*program.names} - {*running.names})) & {*program.names}
@@ -441,8 +471,8 @@ class Session:
 
     def take(self, record: Record) -> None:
         if record["kind"] == "trim":
-            readers = self.delivery.positions.setdefault(record["query"], {})
-            readers[record["reader"]] = record["offset"]
+            said = record["query"], record.get("run"), record["reader"], record["offset"]
+            self.delivery.trimmed(*said)
             return
         if record["kind"] == "epoch":
             self.epochs.take(record)
@@ -460,16 +490,21 @@ class Session:
             gone = before - self._base()
             for name in gone:
                 self.active_at.pop(name, None)
+                self.followed.pop(name, None)
             self.ended -= gone
             self.epochs.leave(gone)
             if "living" in record:
                 self.book.take(record)
             else:
                 c = self.compiled(self.latest_load)
-                self.book.loaded((*c.program.names, *self._lost), time, c.source.text)
+                names, runs = (*c.program.names, *self._lost), record.get("runs", {})
+                self.book.loaded(names, time, c.source.text, runs)
             self.fail_lost(time)
+        elif record.get("idle", False):
+            self.followed[record["stream"]] = record["timestamp"]
         self.taken += 1
         self.records.append(record)
+        self._came.append(self.world.now())
         self._note_activity(record, 1)
 
     def _note_activity(self, record: Record, more: int) -> None:
@@ -510,9 +545,12 @@ class Session:
         what = self.delivery.waits_for if self.delivery.full else what
         return BridgeError("busy", what, "read and trim results while writing")
 
-    def check_running(self) -> None:
+    def check_open(self) -> None:
         if self._stopping:
             raise BridgeError("stopping", "the session is closed")
+
+    def check_running(self) -> None:
+        self.check_open()
         if self.failure is not None:
             raise BridgeError("failed", self.failure, "reset the session, or close it")
 
@@ -554,6 +592,10 @@ class Session:
             with self.changed:
                 self.saving.take_last()
         return True
+
+
+def _base_of(c: Compilation) -> tuple[str, ...]:
+    return tuple(stream.name for stream in c.program.base)
 
 
 def _derived(program: Program) -> dict[str, tuple[str, str]]:

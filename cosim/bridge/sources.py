@@ -342,7 +342,7 @@ class Sources:
                 for path, type in zip(tree.paths, tree.types, strict=True)
             ]
             text = f"CREATE STREAM {quoted(name)} ({', '.join(columns)})"
-            registry.statement(p.Statement(text, f"<header of {name}>"))
+            registry.statement(p.Statement(text, f"<header of {name:.150}>"))
             known = {s.name: s for s in registry.session.compilation.program.base}
         stream = known[name]
         # A source knows few types; a value that the column's own type does not hold is a bad tuple.

@@ -75,7 +75,7 @@ class WaitingRows:
                 self.refuse(int(late.sum()), int(batch.ts[late][0]), watermark)
                 batch = batch.take(~late)
         self.stats.taken += len(batch)
-        if self.tables is None:
+        if self.tables is None or not len(self.tables):
             self.tables, self._ordered = batch, ordered
         elif len(batch):
             self._ordered = self._ordered and ordered and bool(batch.ts[0] >= self.tables.ts[-1])

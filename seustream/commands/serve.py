@@ -224,7 +224,11 @@ def run(arguments: argparse.Namespace) -> int:
         not_begun = stack.enter_context(contextlib.ExitStack())
         if not folder.exists():  # a bridge that cannot begin leaves no journal of nothing
             not_begun.callback(shutil.rmtree, folder, ignore_errors=True)
-        bridge = _bridge(made, config, folder, limits, arguments, libraries)
+        try:
+            bridge = _bridge(made, config, folder, limits, arguments, libraries)
+        except JournalHeld as error:  # it has come into being since, and is another bridge's
+            not_begun.pop_all()
+            raise UserError([str(error)]) from None
         stack.callback(bridge.close)
         try:
             service = Service(bridge, str(address), token, tls, arguments.idle_timeout, client_ca)
@@ -437,8 +441,8 @@ def _bridge(
     except JournalDamaged as error:
         hint = f"seustream journal check {folder}: says what is there and what can be saved"
         raise UserError([str(error)], hint=hint) from None
-    except (JournalHeld, JournalRefused) as error:
-        raise UserError([str(error)], hint=getattr(error, "hint", None)) from None
+    except JournalRefused as error:
+        raise UserError([str(error)], hint=error.hint) from None
     except OSError as error:
         raise UserError([f"{folder}: {error.strerror}"]) from None
     except BridgeError as error:

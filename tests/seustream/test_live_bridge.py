@@ -106,6 +106,46 @@ def test_results_that_gave_way_to_newer_ones_are_counted(tmp_path: Path) -> None
         assert [row[0] for row in rows.rows()] == [7, 8, 9, 10, 11]
 
 
+def test_results_that_give_way_while_they_are_asked_for_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = replace(USUAL, live_rows=5)
+    with (
+        bridge(tmp_path, limits=limits) as (_, url),
+        BridgeClient(url, None, None, 10) as client,
+        ss.connect(url) as con,
+        ss.connect(url) as reader,
+    ):
+        text = "CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R"
+        client.act("statement", Statement(text))
+        reader.subscribe("q")
+        read, fed = reader._client.read, list[int]()
+
+        def feed(first: int, count: int) -> None:
+            con.push(
+                "R", {"ts": [*range(first, first + count)], "a": [*range(first, first + count)]}
+            )
+            con.watermark("R", first + count)
+            client.flush()
+
+        def late(name: str, *rest: int) -> pa.Table:
+            if len(fed) < 3:  # between the two calls of the reader
+                fed.append(7)
+                feed(7 * len(fed), 7)
+            elif len(fed) == 3:
+                fed.append(0)
+                client.act(
+                    "statement", Statement(text.replace("REGISTER", "REGISTER OR REPLACE")[25:])
+                )
+                feed(100, 3)
+            return read(name, *rest)
+
+        feed(0, 7)
+        monkeypatch.setattr(reader._client, "read", late)
+        ((_, rows),) = reader.results()
+        assert [row[0] for row in rows.rows()] == [100, 101, 102]
+
+
 _QUERY = "CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R WINDOW NOW"
 
 
@@ -266,10 +306,10 @@ def test_results_that_were_read_survive_an_error(
         con.push("R", {"ts": [1], "a": [7]})
         read, count = BridgeClient.read, iter(range(99))
 
-        def failing(self: BridgeClient, query: str, start: int, end: int) -> pa.Table:
+        def failing(self: BridgeClient, query: str, start: int, end: int, *run: int) -> pa.Table:
             if next(count) == 3:
                 raise BridgeError("away", "gone")
-            return read(self, query, start, end)
+            return read(self, query, start, end, *run)
 
         monkeypatch.setattr(BridgeClient, "read", failing)
         with pytest.raises(ss.Error, match="gone"):

@@ -131,3 +131,34 @@ def test_random_appends_and_trims_are_a_list(seed: int) -> None:
         high = chance.randint(low, whole)
         assert log.read(low, high).column("n").to_pylist() == list(range(low, high))
         assert log.bytes == 8 * (whole - first)
+
+
+def test_late_rows_of_a_stream_that_is_gone_are_not_those_of_the_next() -> None:
+    one, late = Delivery(USUAL, Book()), f"{p.LATE}S"
+    one.make({late: SCHEMA}, p.Run())
+    one.append(late, rows(0, 5))
+    one.logs[late].trim("a", 5)
+    one.leave({"S", "T"})
+    assert late not in one.logs
+    one.make({late: SCHEMA}, p.Run())
+    log = one.logs[late]
+    assert (log.run, log.end, log.readers) == (2, 0, {})
+
+
+def test_positions_of_a_run_that_is_not_there_yet_wait_for_it() -> None:
+    """So they come from a journal; those of earlier runs are forgotten."""
+    one = delivery("q")
+    for run, offset in ((1, 5), (2, 3), (None, 4)):
+        one.trimmed("q", run, "a", offset)
+    assert one.logs["q"].readers == {"a": 4}
+    one.renew({"registered": {"q": {"run": 2}}})
+    one.make({"q": SCHEMA}, p.Run())
+    assert one.logs["q"].readers == {"a": 3}
+    other = Delivery(USUAL, Book())
+    other.restore(one.state())
+    assert other.positions == one.positions == {("q", 2): {"a": 3}}
+    assert (other.runs, other.stated, other.kept) == ({"q": 2}, {"q"}, set())
+    # An earlier release wrote less.
+    other.restore({"runs": {"q": 3}, "kept": ["q"], "positions": {"q": {"a": 7}, "r": {"b": 1}}})
+    assert other.positions == {("q", 2): {"a": 3}, ("q", 3): {"a": 7}, ("r", 1): {"b": 1}}
+    assert other.stated == {"q"}

@@ -35,6 +35,7 @@ class Still:
         self.changed, self.world = self, SimpleNamespace(now=lambda: self.time)
         self.active_at: dict[str, float] = {}
         self.pending: Counter[str] = Counter()
+        self.followed: dict[str, int] = {}
 
     def __enter__(self) -> None: ...
 
@@ -139,3 +140,16 @@ def test_a_stream_made_anew_is_not_idle_yet(tmp_path: Path) -> None:
         let_idle_streams_follow(made.session)
         made.session.flush()
         assert "S" not in made.session.run.promises
+
+
+def test_what_is_promised_for_an_idle_stream_is_promised_once(tmp_path: Path) -> None:
+    """Also while it waits to be processed behind results that wait for a reader."""
+    with session_of(tmp_path) as (made, world):
+        session = made.session
+        with session.changed:  # nothing is processed
+            for time in range(9):
+                world.time = time
+                session.run.push("R", row(1000 * (1 + time // 5)))
+                let_idle_streams_follow(session)
+            promised = [r["timestamp"] for r in session.records if r.get("idle")]
+        assert promised == [1000, 2000]

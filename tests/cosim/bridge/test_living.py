@@ -10,7 +10,9 @@ import pytest
 
 from seustream.compiler.pipeline import Options, compile_text
 from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.limits import USUAL
+from seustream.cosim.bridge.living import RUNNING, STOPPED, Book
 from seustream.hdl.config import CONFIGURATIONS
 from tests.cosim.bridge.catalogue import (
     FEW,
@@ -148,3 +150,15 @@ def test_reset_begins_living_queries_anew(tmp_path: Path) -> None:
         Inserts(client)(*range(10, 30))
         assert len(values(client)) == 5  # the last ones, as before
         assert made.session.book["q"].bounded
+
+
+def test_a_name_is_found_as_it_is_written_or_else_where_it_runs() -> None:
+    book = Book()
+    phases = {"Fast": RUNNING, "fast": STOPPED, "Slow": RUNNING, "SLOW": STOPPED}
+    book.loaded(phases, 0)
+    for name, phase in phases.items():
+        book.queries[name].phase = phase
+    for asked, found in {"Fast": "Fast", "fast": "fast", "FAST": "Fast", "slow": "Slow"}.items():
+        assert book.find(asked).name == found
+    with pytest.raises(BridgeError, match="there is no query none"):
+        book.find("none")

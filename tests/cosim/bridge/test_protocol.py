@@ -61,6 +61,20 @@ def test_members_inside_are_checked_too() -> None:
         p.read(p.Commit, json.dumps(body).encode())
 
 
+def test_numbers_have_64_bits() -> None:
+    for number in (-(1 << 63), (1 << 63) - 1):
+        assert p.read(p.Promise, p.write(p.Promise("R", number))).timestamp == number
+        with pytest.raises(
+            BridgeError, match=r"Promise\.timestamp: want a whole number of 64 bits"
+        ):
+            p.read(p.Promise, p.write(p.Promise("R", number + (1 if number > 0 else -1))))
+
+
+def test_an_older_bridge_knows_what_it_is_asked() -> None:
+    assert b"run" not in p.write(p.Read("q", 0, 1))
+    assert b"run" in p.write(p.Read("q", 0, 1, 2))
+
+
 def test_deep_nesting_and_length_are_refused() -> None:
     with pytest.raises(BridgeError, match=r"not JSON|want"):
         p.read(p.Commit, b"[" * 100_000)

@@ -275,4 +275,45 @@ def test_a_trim_that_was_not_recorded_is_when_it_comes_again() -> None:
         reading.trim(trim)
     disk.restart()
     with contextlib.closing(Bridge(GoldenDevice(TINY), Path("/j"), disk=disk)) as made:
-        assert made.session.delivery.positions["pairs"] == {"r": trim.offset}
+        assert made.session.delivery.positions["pairs", 1] == {"r": trim.offset}
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_readers_of_a_registered_query_keep_their_places_over_a_restart(is_saved: bool) -> None:
+    """Its registration is replayed behind the trims, which must not forget them: what one reader has
+    read waits for the other."""
+    disk, places = SimDisk(), {"b": 0, "a": 3}
+    for number in range(3):
+        with contextlib.closing(Bridge(GoldenDevice(TINY), Path("/j"), disk=disk)) as made:
+            if not number:
+                text = "CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R WINDOW NOW"
+                for one in (text, "REGISTER OR REPLACE " + text.partition("REGISTER ")[2]):
+                    made.act("statement", p.write(p.Statement(one, kept=True)))
+            rows = pa.table({"ts": [number], "a": pa.array([number], pa.int32())})
+            for _ in range(2):
+                stage_epoch(made, 2 * number + _, {"R": rows})
+            made.act("promise", p.write(p.Promise("R", number + 1)))
+            made.session.flush()
+            latest = made.act("latest", p.write(p.Latest("q")))
+            assert (latest["run"], latest["end"]) == (2, 2 * number + 2)
+            if number == 1:
+                for reader, offset in places.items():
+                    made.act("trim", p.write(p.Trim("q", offset, reader)))
+            if number == 2:
+                assert (latest["readers"], latest["first"]) == (places, 0)
+                made.act("trim", p.write(p.Trim("q", 4, "a")))
+                assert made.read(p.Read("q", 0, 4)).num_rows == 4
+            if is_saved:
+                assert made.close(save=True)
+
+
+def test_results_of_another_run_are_not_mistaken_for_those_asked_for(tmp_path: Path) -> None:
+    with bridge(tmp_path) as (_, url), BridgeClient(url, patience=0) as client:
+        client.load(compiled())
+        feed_epoch(client, 0, streams(60, 3))
+        client.end()
+        client.flush()
+        assert client.read("pairs", 0, 2, 1).equals(client.read("pairs", 0, 2))
+        with pytest.raises(BridgeError) as caught:
+            client.read("pairs", 0, 2, 2)
+        assert caught.value.kind == "trimmed"

@@ -3,8 +3,11 @@ over the wire, also after a restart; errors of one query stay with that query.""
 
 from __future__ import annotations
 
+import contextlib
+import random
 import re
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,8 @@ from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.limits import USUAL
 from seustream.cosim.bridge.registry import shown
 from seustream.cosim.bridge.session import Session
+from seustream.cosim.bridge.shedding import Shedding
+from seustream.cosim.bridge.world import World
 from seustream.cosim.golden import GoldenDevice
 from seustream.devices import SpareDevices
 from seustream.engine.host.stages import SoftwareJoin
@@ -37,9 +42,11 @@ from tests.cosim.bridge.catalogue import (
     values,
 )
 from tests.cosim.bridge.serving import (
+    TINY,
     compiled,
     feed_epoch,
     refused,
+    stage_epoch,
 )
 from tests.engine.temporal import windows
 
@@ -632,3 +639,96 @@ def test_the_share_of_each_query_and_what_explain_analyze_shows(tmp_path: Path) 
         assert "query_time_share" in client.act("metrics")["text"]
         left = say(client, "EXPLAIN ANALYZE SELECT v FROM I WINDOW NOW")["shown"]
         assert left[-1].endswith("does not run: register it, and ask again")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT v FROM I;\nDROP QUERY other;",
+        "SELECT v FROM I;\nCREATE STREAM Q (b int)",
+        "SELECT v FROM I;\nSHOW QUERIES",
+    ],
+)
+def test_a_query_registered_by_name_is_one_statement(text: str, tmp_path: Path) -> None:
+    with served(tmp_path) as (_, client):
+        say(client, STREAM + "REGISTER QUERY other AS SELECT v FROM I")
+        with pytest.raises(BridgeError) as caught:
+            client.act("query-register", p.Register("x", text, "x.xsql", "sql"), patience=0)
+        said = "there are 2 statements, want one SELECT or PATTERN"
+        assert (caught.value.kind, str(caught.value).splitlines()[0]) == (
+            "compile", f"x.xsql:2:1: {said}",
+        )  # fmt: skip
+        assert phases(client) == {"other": "RUNNING"}
+        client.act("query-register", p.Register("x", "SELECT v FROM I;", "x.xsql", "sql"))
+        assert phases(client) == {"other": "RUNNING", "x": "RUNNING"}
+
+
+@pytest.mark.parametrize("text", ["DROP QUERY e -- bye", "DROP QUERY IF EXISTS E;", "drop query e"])
+def test_a_query_that_has_ended_is_dropped_however_that_is_written(
+    text: str, tmp_path: Path
+) -> None:
+    with served(tmp_path) as (_, client):
+        say(client, STREAM + "REGISTER QUERY e AS SELECT v FROM I")
+        client.act("query-stop", p.Named("e"))
+        assert say(client, text)["dropped"] == ["e"]
+        assert phases(client) == {}
+
+
+def test_another_query_set_waits_for_the_statement_before_it(tmp_path: Path) -> None:
+    """Otherwise the statement, compiled on the old set, would undo the swap."""
+    with served(tmp_path) as (made, client):
+        old = STREAM + "REGISTER QUERY old AS SELECT v FROM I;"
+        client.load(compiled(old))
+        registry, swapping = made.registry(), threading.Event()
+        carried_out = registry._carried_out
+        new = compiled(STREAM + "REGISTER QUERY new AS SELECT v FROM I;")
+
+        def swap() -> None:
+            swapping.set()
+            client.swap(new)
+
+        thread = threading.Thread(target=swap, daemon=True)
+
+        def slow(*arguments: Any) -> Any:
+            change = carried_out(*arguments)
+            thread.start()
+            swapping.wait()
+            thread.join(0.3)
+            assert thread.is_alive()
+            return change
+
+        registry._carried_out = slow  # type: ignore[method-assign]
+        made.act("statement", p.write(p.Statement("REGISTER QUERY more AS SELECT v FROM I")))
+        thread.join()
+        assert phases(client) == {"old": "STOPPED", "more": "STOPPED", "new": "RUNNING"}
+        assert "new" in made.catalogue()["text"]
+        assert "more" not in made.catalogue()["text"]
+
+
+class Jumping(World):
+    """The clock of day is set at random; the other one is not."""
+
+    def today(self) -> int:
+        return random.randrange(1 << 40)
+
+
+def test_the_clock_of_day_does_not_shed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.closing(Bridge(GoldenDevice(TINY), tmp_path, world=Jumping())) as made:
+        text = STREAM + "REGISTER QUERY a AS SELECT v FROM I WITH (max_latency = '1 minute')"
+        made.act("statement", p.write(p.Statement(text)))
+        seen = list[tuple[int, int]]()
+
+        def look(shedding: Shedding, now: int, behind: int, *rest: Any) -> dict[str, str]:
+            seen.append((now, behind))
+            return {}
+
+        monkeypatch.setattr(Shedding, "look", look)
+        session = made.session
+        with session.changed:
+            stage_epoch(made, 0, {"I": pa.table({"ts": [1], "te": [2], "v": [3]})})
+            begun = time.monotonic()
+            while len(seen) < 3:
+                made.registry()._balance()
+        for now, behind in seen:
+            assert 0 <= behind <= 1000 * (time.monotonic() - begun) + 100
+            assert abs(now - 1000 * time.monotonic()) < 60_000

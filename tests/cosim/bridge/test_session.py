@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,15 +13,19 @@ import pyarrow.flight as flight
 import pytest
 
 from seustream.cosim.bridge import protocol as p
-from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.bridge import Bridge
+from seustream.cosim.bridge.client import BridgeClient, message_of
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.journal_errors import JournalDamaged
 from seustream.cosim.bridge.limits import USUAL
+from seustream.cosim.bridge.living import FAILED
+from seustream.cosim.golden import GoldenDevice
 from tests.cosim.bridge.serving import (
     EVERYTHING,
     NAMES,
     QUERIES,
     TIMES,
+    TINY,
     bridge,
     compiled,
     cut,
@@ -27,6 +33,7 @@ from tests.cosim.bridge.serving import (
     kind_of,
     multiset,
     results,
+    stage_epoch,
     streams,
     wanted,
 )
@@ -211,6 +218,152 @@ def test_reset_and_close_forget(tmp_path: Path) -> None:
         client.forget()
         assert not made.has_session
         client.load(compiled(QUERIES.replace("800", "700")))
+
+
+SET = "CREATE STREAM R (a int); REGISTER QUERY g AS SELECT a FROM R WINDOW NOW;"
+
+
+@contextlib.contextmanager
+def stored(disk: SimDisk) -> Iterator[Bridge]:
+    with contextlib.closing(Bridge(GoldenDevice(TINY), Path("/j"), disk=disk)) as made:
+        yield made
+
+
+def epoch_of(made: Bridge, epoch: int, *values: int) -> None:
+    """Adds rows to stream R, at times of their own."""
+    stage_epoch(made, epoch, {"R": numbered(*values)})
+    made.act("promise", p.write(p.Promise("R", max(values) + 1)))
+    made.session.flush()
+
+
+def numbered(*values: int) -> pa.Table:
+    return pa.table({"ts": list(values), "a": pa.array(values, pa.int32())})
+
+
+def begun(disk: SimDisk) -> None:
+    """Leaves a session with a loaded query g and a registered one k, which have three results."""
+    with stored(disk) as made:
+        made.act("load", p.write(message_of(compiled(SET))))
+        text = "REGISTER QUERY k AS SELECT a FROM R WINDOW NOW"
+        made.act("statement", p.write(p.Statement(text, kept=True)))
+        epoch_of(made, 0, 1, 2, 3)
+
+
+def state(made: Bridge) -> dict[str, tuple[int, int, bool]]:
+    """Returns by query its run, the end of its results, and whether these give way to others."""
+    found = {}
+    for name in made.session.book.queries:
+        latest = made.act("latest", p.write(p.Latest(name)))
+        found[name] = latest["run"], latest["end"], latest["bounded"]
+    return found
+
+
+def kind_when(made: Bridge, action: str) -> str:
+    """Returns the kind of error that an action ends with."""
+    try:
+        made.act(action, b"")
+    except BridgeError as error:
+        return error.kind
+    return ""
+
+
+BEFORE = {"g": (1, 3, False), "k": (1, 3, False)}
+ANEW = {"g": (2, 0, False), "k": (2, 0, False)}
+
+
+@pytest.mark.parametrize("what", ["close", "reset"])
+def test_what_the_disk_refuses_is_not_half_done(what: str) -> None:
+    """Each of its calls fails once: the session is as before, takes statements, and lasts."""
+    for call in range(20):
+        disk = SimDisk()
+        begun(disk)
+        with stored(disk) as made:
+            made.session.flush()
+            disk.faults[disk.changes + call] = "error"
+            kind = kind_when(made, what)
+            if not kind:
+                break
+            assert kind == "storage"
+            assert state(made) == BEFORE
+            made.act("statement", p.write(p.Statement("CREATE STREAM S (a int)")))
+            epoch_of(made, 1, 4)
+        with stored(disk) as made:
+            made.session.flush()
+            assert state(made) == dict.fromkeys(BEFORE, (1, 4, False))
+            made.act(what, b"")
+            assert made.has_session == (what == "reset")
+    assert call > 3
+
+
+def test_a_reset_cut_off_is_done_or_not() -> None:
+    seen = set()
+    for call in range(20):
+        disk = SimDisk()
+        begun(disk)
+        with contextlib.suppress(BridgeError), stored(disk) as made:
+            disk.faults[disk.changes + call] = "dead"
+            made.act("reset", b"")
+        is_over = disk.power
+        disk.faults.clear()
+        disk.lose_power(random.Random(call))
+        disk.restart()
+        with stored(disk) as made:
+            made.session.flush()
+            assert state(made) in (BEFORE, ANEW)
+            seen.add(state(made) == ANEW)
+        if is_over:
+            break
+    assert seen == {False, True}
+
+
+def test_a_reset_begins_other_runs_of_queries_that_stay_what_they_were() -> None:
+    """One that was loaded keeps all its results, also if it had failed."""
+    disk = SimDisk()
+    text = SET + "REGISTER QUERY f AS SELECT 6 / a AS x FROM R WINDOW NOW WITH (strict);"
+    with stored(disk) as made:
+        made.act("load", p.write(message_of(compiled(text))))
+        made.act(
+            "statement", p.write(p.Statement("REGISTER QUERY l AS SELECT a FROM R WINDOW NOW"))
+        )
+        epoch_of(made, 0, 0, 1)
+        assert made.session.book["f"].phase == FAILED
+        made.act("reset", b"")
+        fresh = {name: (2, 0, name == "l") for name in ("g", "f", "l")}
+        assert state(made) == fresh
+        epoch_of(made, 0, 1, 2)
+    with stored(disk) as made:
+        made.session.flush()
+        assert state(made) == {name: (run, 2, bounded) for name, (run, _, bounded) in fresh.items()}
+        made.act("close", b"")
+        made.act("load", p.write(message_of(compiled(SET))))
+        assert state(made) == {"g": (3, 0, False)}
+        made.act(
+            "statement", p.write(p.Statement("REGISTER QUERY l AS SELECT a FROM R WINDOW NOW"))
+        )
+        assert state(made)["l"][0] == 3
+
+
+@pytest.mark.parametrize("journal_bytes", [1, 1 << 30])
+def test_a_query_set_is_loaded_again_beside_what_others_have_registered(
+    journal_bytes: int, tmp_path: Path
+) -> None:
+    """A program that starts anew loads its queries; those of others do not concern it."""
+    limits = replace(USUAL, journal_bytes=journal_bytes)
+    for _ in range(2):
+        with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url, patience=0) as client:
+            client.load(compiled(SET))
+            text = "REGISTER QUERY IF NOT EXISTS k AS SELECT a FROM R WHERE a > 1"
+            client.act("statement", p.Statement(text))
+            assert client.load(compiled(SET))["already"]
+            with pytest.raises(BridgeError) as caught:
+                client.load(compiled(SET), p.Run(lag=5))
+            assert kind_of(caught) == "in-use"
+    with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url, patience=0) as client:
+        assert client.load(compiled(SET))["already"]
+        client.act("statement", p.Statement("DROP QUERY g"))
+        with pytest.raises(BridgeError) as caught:
+            client.load(compiled(SET))
+        assert kind_of(caught) == "in-use"
 
 
 @pytest.mark.parametrize("journal_bytes", [1, 1 << 30])

@@ -69,3 +69,12 @@ def test_33_null_times_in_a_table() -> None:
     operator.push_table(rows([(None, "A"), (1, "A"), (2, "B")]))
     table, times = operator.advance_table(END_OF_STREAM)
     assert (table.num_rows, times.tolist(), operator.stats.bad_events) == (1, [2], 1)
+
+
+def test_33_events_before_all_time_leave_nothing_behind() -> None:
+    """All rows of the first table are left out."""
+    operator = PatternOperator(query_of("PATTERN A; B WITHIN 5 ms RETURN *"))
+    operator.push_table(rows([(-(1 << 62), "A")]))
+    operator.push_table(rows([(1, "A"), (2, "B")]))
+    table, times = operator.advance_table(END_OF_STREAM)
+    assert (table.num_rows, times.tolist(), operator.stats.bad_events) == (1, [2], 1)

@@ -17,9 +17,11 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 
 from seustream.cli import main
+from seustream.commands import serve
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.journal_errors import JournalHeld
 from tests.cosim.bridge.serving import Process, compiled, feed_epoch, results, streams, wanted
 
 STREAMS = "CREATE STREAM R (a int, b int);\nCREATE STREAM S (d int, e int);\n"
@@ -102,6 +104,20 @@ def test_what_serve_refuses(
 
 
 @pytest.mark.parametrize("what", ["listen", "metrics", "sources"])
+def test_a_folder_that_another_bridge_has_just_begun_stays(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def held(*_: object) -> None:
+        Path("j").mkdir()
+        Path("j/log").touch()
+        raise JournalHeld("j is the journal of a bridge that is running")
+
+    monkeypatch.setattr(serve, "_bridge", held)
+    assert main(["serve", "--journal", "j", "--listen", "grpc://127.0.0.1:0"]) == 2
+    assert "a bridge that is running" in capfd.readouterr().err
+    assert Path("j/log").exists()
+
+
 def test_a_port_that_is_taken_leaves_no_journal(
     what: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
