@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -122,6 +123,8 @@ def _checked(chunk: pa.Array[Any], of: Field) -> pa.Array[Any]:
         return _in_range(arrow(pc.cast(naive, to)), of)
     match of.type.kind:
         case Kind.REAL | Kind.DOUBLE:
+            if pa.types.is_decimal(chunk.type):
+                chunk = arrow(pc.cast(chunk, pa.string()))  # otherwise Arrow rounds wrongly
             values = arrow(pc.cast(chunk, to, safe=False))
             if pa.types.is_floating(chunk.type):
                 grown = pc.and_not(pc.is_inf(values), pc.is_inf(chunk))
@@ -139,16 +142,23 @@ def _checked(chunk: pa.Array[Any], of: Field) -> pa.Array[Any]:
         case Kind.DATE:
             return _in_range(arrow(pc.cast(chunk, to)), of)
         case Kind.INTERVAL:
-            lengths = chunk
-            if pa.types.is_duration(chunk.type):
-                lengths = arrow(pc.cast(chunk, to, safe=False))  # finer fractions are cut off
+            lengths = _in_whole_milliseconds(chunk) if pa.types.is_duration(chunk.type) else chunk
             return spans(_in_range(arrow(pc.cast(lengths, pa.int64())), of))
         case Kind.DECIMAL if pa.types.is_integer(chunk.type):
-            # Arrow requires a type that holds every integer of the column's type.
-            wide = arrow(pc.cast(pc.cast(chunk, pa.decimal128(20, 0)), pa.decimal256(60, 38)))
+            # Arrow requires a type that holds every integer of the column's type, and room to scale it.
+            wide = arrow(pc.cast(pc.cast(chunk, pa.decimal128(20, 0)), pa.decimal256(40, 0)))
             return arrow(pc.cast(wide, to))
         case _:
             return arrow(pc.cast(chunk, to))
+
+
+def _in_whole_milliseconds(lengths: pa.Array[Any]) -> pa.Array[Any]:
+    """Converts durations; finer ones are rounded down."""
+    finer = {"us": 1_000, "ns": 1_000_000}.get(cast("pa.DurationType[Any]", lengths.type).unit)
+    if finer is None:
+        return arrow(pc.cast(lengths, pa.duration("ms")))
+    numbers = np.asarray(pc.fill_null(pc.cast(lengths, pa.int64()), 0)) // finer
+    return pa.array(numbers, mask=np.asarray(pc.is_null(lengths)))
 
 
 def _in_range(values: pa.Array[Any], of: Field) -> pa.Array[Any]:

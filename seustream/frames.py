@@ -6,6 +6,7 @@ after   the stream `orders (id bigint, customer varchar)`, and an Arrow table of
 
 from __future__ import annotations
 
+import json
 import mmap
 import re
 from collections.abc import Mapping, Sequence
@@ -39,7 +40,7 @@ from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.parse import parse
 from seustream.errors import InputError
 from seustream.fitting import separator_hint
-from seustream.inputs import plain_files
+from seustream.inputs import PlainFile, plain_files
 from seustream.reading import SUFFIXES, Tuples, csv_names, opened, read_timed, take_table
 from seustream.tables import fold
 
@@ -211,12 +212,14 @@ def columns_of(path: Path) -> pa.Table:
     """Returns a table without rows that has the columns of an input. Their types are those that hold
     in all of its files."""
     with plain_files(path, SUFFIXES) as files:
-        tables = [_plain(file.path) for file in files]
+        tables = [_plain(file) for file in files]
         schemas = [table.schema for table in tables]
         has_types = files[0].path.suffix.lower() == ".parquet"
         odd = set[str]() if has_types else {name for t in tables for name in _infinite(t)}
         if any(_has_hex(file.path) for file in files):
             odd |= {c.name for s in schemas for c in s if pa.types.is_integer(c.type)}
+        large = set[str]() if has_types else {name for t in tables for name in _large(t)}
+        large = {n for n in large if all(_has_integers(file.path, n) for file in files)}
     every = [{column.name: column.type for column in schema} for schema in schemas]
     kinds = {
         column.name: _common([types[column.name] for types in every if column.name in types])
@@ -229,6 +232,9 @@ def columns_of(path: Path) -> pa.Table:
         if guessed and not _hold(path, guessed):
             wrong = [name for name, kind in guessed.items() if not _hold(path, {name: kind})]
             kinds |= dict.fromkeys(wrong, pa.string())
+    for name in large:
+        exact = pa.decimal128(_DIGITS, 0)
+        kinds[name] = exact if _hold(path, {name: exact}) else pa.string()
     return pa.schema(list(kinds.items())).empty_table()
 
 
@@ -244,6 +250,31 @@ def _infinite(table: pa.Table) -> list[str]:
         for name, column in zip(table.column_names, table.columns, strict=True)
         if pa.types.is_floating(column.type) and pc.any(pc.is_inf(column)).as_py()
     ]
+
+
+def _large(table: pa.Table) -> list[str]:
+    """Returns the columns of reals with a number beyond 64-bit integers. Arrow takes whole numbers that
+    are as large for reals, among which different ones are equal."""
+    return [
+        name
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if pa.types.is_floating(column.type)
+        and pc.any(pc.greater_equal(pc.abs(column), 2.0**63)).as_py()
+    ]
+
+
+def _has_integers(path: Path, name: str) -> bool:
+    """Returns whether all cells of a column are written as integers."""
+    if path.suffix.lower() != ".csv":
+        with path.open("rb") as file:
+            values = (json.loads(line).get(name) for line in file if line.strip())
+            return not any(isinstance(value, float) for value in values)
+    convert = pa_csv.ConvertOptions(
+        column_types={name: pa.string()}, include_columns=[name], strings_can_be_null=True,
+        null_values=[""],
+    )  # fmt: skip
+    cells = pa_csv.read_csv(opened(path), convert_options=convert).column(0)
+    return bool(pc.all(pc.match_substring_regex(cells, r"^\s*[-+]?\d+\s*$")).as_py())
 
 
 def _has_hex(path: Path) -> bool:
@@ -279,13 +310,24 @@ def _hold(path: Path, kinds: Mapping[str, pa.DataType]) -> bool:
     return True
 
 
-def _plain(path: Path) -> pa.Table:
+def _plain(file: PlainFile) -> pa.Table:
+    """Reads a file with the types that its cells suggest; problems name the input, not what it was
+    unpacked to."""
+    try:
+        return _read(file.path)
+    except InputError as error:
+        said = [message.replace(str(file.path), file.said) for message in error.messages]
+        raise InputError(said, error.hint, error.total) from None
+
+
+def _read(path: Path) -> pa.Table:
     try:
         match path.suffix.lower():
             case ".parquet":
                 import pyarrow.parquet as pq
 
-                return pq.ParquetFile(opened(path)).schema_arrow.empty_table()
+                file = pq.ParquetFile(opened(path), coerce_int96_timestamp_unit="us")
+                return file.schema_arrow.empty_table()
             case ".csv":
                 return _csv(path)
             case ".json" | ".jsonl" | ".ndjson":

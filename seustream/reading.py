@@ -297,7 +297,8 @@ def _read_parquet(source: InputFile) -> Columns:
     if not source.path.stat().st_size:
         raise InputError(f"{source.said}: is empty, expected a Parquet file")
     try:
-        with pq.ParquetFile(opened(source.path)) as file:
+        # Times of 96 bits, as Spark writes them, reach far beyond those in nanoseconds.
+        with pq.ParquetFile(opened(source.path), coerce_int96_timestamp_unit="us") as file:
             names = file.schema_arrow.names
             table = file.read(columns=[names[place] for place in places_of(source, names)])
     except pa.ArrowException as error:

@@ -165,7 +165,6 @@ _CELL_TIMESTAMP = re.compile(f"{DATE}(?:[Tt ]{CLOCK}(?:{ZONE})?)?")
 # of what Arrow casts.
 _FAST_INTEGER = "^-?[0-9]+$"
 _FAST_REAL = f"^(?:{REAL}|{NOT_FINITE})$"
-_FAST_DECIMAL = r"^-?[0-9]+(?:\.[0-9]+)?$"
 _FAST_DATE = f"^{DATE}$"
 _FAST_CLOCK = "^" + CLOCK.replace("[0-9]+", "[0-9]{1,3}") + "$"
 _FAST_NAIVE = f"^{DATE}(?:[T ]" + CLOCK.replace("[0-9]+", "[0-9]{1,6}") + ")?$"
@@ -202,7 +201,7 @@ def _fast(text: pa.Array[Any], of: Field) -> pa.Array[Any] | None:
             case Kind.REAL | Kind.DOUBLE:
                 return _fast_real(text, arrow_type(of.type))
             case Kind.DECIMAL:
-                return _fast_decimal(text, arrow_type(of.type))
+                return _fast_decimal(text, cast("pa.Decimal128Type[Any, Any]", arrow_type(of.type)))
             case Kind.INTERVAL:
                 values = _only_in_range(_fast_integer(text, pa.int64()), of)
                 return None if values is None else spans(values)
@@ -248,9 +247,13 @@ def spans(milliseconds: pa.Array[Any]) -> pa.Array[Any]:
     return arrow(pc.cast(milliseconds, arrow_type(INTERVAL)))
 
 
-def _fast_decimal(text: pa.Array[Any], to: pa.DataType) -> pa.Array[Any] | None:
-    """Casts decimals; Arrow refuses digits that the type does not hold."""
-    return arrow(pc.cast(text, to)) if _all(text, _FAST_DECIMAL) else None
+def _fast_decimal(text: pa.Array[Any], to: pa.Decimal128Type[Any, Any]) -> pa.Array[Any] | None:
+    """Casts decimals that have at most 38 digits with all places of the type. Of these, Arrow refuses
+    what the type does not hold; beyond, it overflows without a word."""
+    before = MAX_PRECISION - to.scale
+    places = f"(?:\\.[0-9]{{1,{to.scale}}})?" if to.scale else ""
+    pattern = f"^-?[0-9]{{1,{before}}}{places}$"
+    return arrow(pc.cast(text, to)) if before and _all(text, pattern) else None
 
 
 def _fast_clock(text: pa.Array[Any]) -> pa.Array[Any] | None:

@@ -23,6 +23,7 @@ from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.constants import (
     ConstantBinder,
     as_times,
+    beside_times,
     exact_beside,
     folded,
     in_milliseconds,
@@ -385,7 +386,10 @@ class Binder(ConstantBinder):
         entry = FUNCTIONS[name]
         if name == "-":
             arguments = in_milliseconds(arguments)
-        for given in (exact_beside(arguments), as_times(arguments)):
+        forms = [exact_beside(arguments), as_times(arguments)]
+        if all(parameter.takes is None for parameter in entry.parameters):  # values of one type
+            forms.insert(1, beside_times(arguments))
+        for given in forms:
             types = [argument.type for argument in given]
             for number, (parameters, result) in enumerate(signatures(entry)):
                 expanded = expanded_parameters(entry, parameters, len(given))

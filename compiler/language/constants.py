@@ -246,6 +246,20 @@ def _is_time(e: x.Expression) -> bool:
     return isinstance(e, x.ColumnReference) and e.timed
 
 
+def beside_times(arguments: Sequence[x.Expression]) -> tuple[x.Expression, ...]:
+    """Reads text constants as values of the first date, time, timestamp or interval among the others,
+    where they are such values."""
+    of = next((e.type for e in arguments if e.type.is_time), None)
+
+    def read(e: x.Expression) -> x.Expression:
+        if of is not None and isinstance(e, x.Literal) and isinstance(e.value, str):
+            value = t.read_time(e.value, of.kind)
+            return e if value is None else x.Literal(value, of)
+        return e
+
+    return tuple(map(read, arguments))
+
+
 def as_times(arguments: Sequence[x.Expression]) -> tuple[x.Expression, ...]:
     """Reads text constants as timestamps or intervals, for a function that takes no texts there."""
 

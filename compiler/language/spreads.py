@@ -20,6 +20,9 @@ from seustream.compiler.language.types import DOUBLE
 
 State = list[Any]
 
+_ROOT_BITS = 64
+"""Bits of a root, more than a real has."""
+
 # --- moments --------------------------------------------------------------------
 
 _COUNT, _INFINITE, _X, _Y, _XX, _YY, _XY = range(7)
@@ -60,10 +63,20 @@ def _covariance(sample: int, root: bool = False) -> Callable[[State], Any]:
             return None
         if state[_INFINITE]:
             return FAULT
-        value = ratio(_spread(state, _XY, _X, _Y), (count * (count - sample)) << 2 * UNIT)
-        return math.sqrt(value) if root else value
+        top, bottom = _spread(state, _XY, _X, _Y), count * (count - sample)
+        return _root(top, bottom) if root else ratio(top, bottom << 2 * UNIT)
 
     return result
+
+
+def _root(top: int, bottom: int) -> float:
+    """Returns the real nearest to the root of a ratio in squares of units. The ratio itself may be too
+    large or too small for a real."""
+    shift = max(_ROOT_BITS - (top.bit_length() - bottom.bit_length()) // 2, 0)
+    square, rest = divmod(top << 2 * shift, bottom)
+    root = math.isqrt(square)
+    is_more = bool(rest or root * root < square)  # a bit below all others decides how it is rounded
+    return ratio(2 * root + is_more, 2 << shift + UNIT)
 
 
 def _correlation(state: State) -> Any:

@@ -167,7 +167,7 @@ def as_real(value: Value) -> float:
 
 
 def _double_bits(value: Value) -> int:
-    assert isinstance(value, (int, float))
+    assert isinstance(value, (int, float, Decimal))
     bits: int = struct.unpack("<Q", struct.pack("<d", float(value) + 0.0))[0]
     return bits
 

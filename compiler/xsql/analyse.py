@@ -385,7 +385,10 @@ class Analysis:
     ) -> None:
         self._check_name(name, span if written is None else written.span)
         relations = Relations(self._binder(), self.streams)
-        self.queries[name.lower()] = relations.relation(name, query, span)
+        relation = relations.relation(name, query, span)
+        if relation.strict:
+            relations.be_strict()
+        self.queries[name.lower()] = relation
         self._own("query", name, relations)
 
     def _binder(self) -> SelectBinder:

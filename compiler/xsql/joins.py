@@ -63,7 +63,8 @@ def _grouped(query: tree.Select) -> bool:
     """Returns whether a subquery has more than FROM and WHERE; an ORDER BY does not count, since it
     changes nothing."""
     chosen = query.limit is not None or query.qualify is not None
-    return bool(query.group_by) or query.having is not None or chosen
+    moves = query.changes is not None or any(of.slide is not None for of in query.windows)
+    return bool(query.group_by) or query.having is not None or chosen or moves
 
 
 def selects(select: tree.Select) -> Iterator[tree.Select]:
@@ -190,11 +191,18 @@ class JoinBinder:
         if not isinstance(query, tree.Select) or _grouped(query):
             self.problems.add(
                 "subquery-form",
-                f"the subquery of {what} groups, limits or unites rows",
+                f"the subquery of {what} groups, limits or unites rows, or gives their changes",
                 of.span,
                 "make a stream of it: CREATE STREAM name AS SELECT ..., and read that",
             )
             return side
+        for item in tree.from_items(query.sources):
+            if item.windows is not None and item.windows.name.lower().startswith("session"):
+                said = f"the windows of {item.windows.name} are those of groups"
+                hint = (
+                    "make a stream of the groups: CREATE STREAM name AS SELECT ..., and read that"
+                )
+                self.problems.add("group-window", said, item.span, hint)
         inner, terms = self.select(query, levels)
         near = frozenset((*visible(side), *visible(inner)))
         if isinstance(of, tree.InQuery):

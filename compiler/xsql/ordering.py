@@ -1,45 +1,82 @@
 """ORDER BY and LIMIT after DISTINCT and UNION, which apply to the whole result.
 
 before  SELECT a FROM R UNION ALL SELECT k FROM S ORDER BY a LIMIT 3
-after   SELECT * FROM (SELECT a FROM R UNION ALL SELECT k FROM S) ORDER BY a LIMIT 3
+after   SELECT a FROM (SELECT a FROM R UNION ALL SELECT k FROM S) ORDER BY a LIMIT 3
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from seustream.compiler.errors import Problems, Span
+from seustream.compiler.errors import Problems
 from seustream.compiler.language.exact import HIGH
 from seustream.compiler.language.syntax import Constant, Expression, Name, Reference
 from seustream.compiler.xsql import periods, tree
-from seustream.compiler.xsql.naming import name_of
+from seustream.compiler.xsql.places import no_item
 
 
-def around(
-    query: tree.Select | tree.UnionClause, text: Callable[[Span], str]
-) -> tree.Select | None:
-    """Returns the query that orders this one's result, if it has an order. In a union of windows'
-    groups, each branch orders its own, window by window. `text` returns the source text at a place."""
+def apart(
+    query: tree.Select | tree.UnionClause,
+) -> tuple[tree.Select | tree.UnionClause, tree.Select] | None:
+    """Returns a query without its order, and the SELECT around it, still without what it selects; None
+    if it has no order. In a union of windows' groups, each branch orders its own, window by window.
+    EMIT CHANGES of a UNION ALL is that of the order."""
     union = isinstance(query, tree.UnionClause)
     last = query.second if isinstance(query, tree.UnionClause) else query
-    first = query
-    while isinstance(first, tree.UnionClause):
-        first = first.first
     ordered = bool(last.order_by) or last.limit is not None
-    if not ordered or not (union or last.distinct) or (union and _of_windows(first)):
+    if not ordered or not (union or last.distinct) or (union and _of_windows(first_of(query))):
         return None
-    bare = replace(last, order_by=(), limit=None)
-    inner = replace(query, second=bare) if isinstance(query, tree.UnionClause) else bare
-    at = query.span
-    names = [name_of(item, text) for item in first.items]
-    keys = tuple(
-        replace(k, expression=_named(k.expression, first.items, names)) for k in last.order_by
+    bare, changes = replace(last, order_by=(), limit=None), None
+    inner: tree.Select | tree.UnionClause = bare
+    if isinstance(query, tree.UnionClause):
+        inner = replace(query, second=bare)
+        if not query.distinct:
+            changes = next((of.changes for of in parts_of(inner) if of.changes is not None), None)
+            inner = _unchanging(inner)
+    outer = tree.Select(
+        (), (), None, (), None, (), (), query.span, limit=last.limit, changes=changes
     )
-    whole = tree.SelectItem(Reference((), at, everything=True), None, at)
-    source = tree.FromItem(Name("(ORDER BY)", at), Name("subquery", at), at, query=inner)
-    return tree.Select(
-        (whole,), (source,), None, (), None, (), (), at, order_by=keys, limit=last.limit
+    return inner, outer
+
+
+def first_of(query: tree.Select | tree.UnionClause) -> tree.Select:
+    """Returns the first SELECT of a union."""
+    while isinstance(query, tree.UnionClause):
+        query = query.first
+    return query
+
+
+def parts_of(query: tree.Select | tree.UnionClause) -> Iterator[tree.Select]:
+    """Yields the SELECTs of a union, in order."""
+    if isinstance(query, tree.UnionClause):
+        yield from parts_of(query.first)
+        query = query.second
+    yield query
+
+
+def _unchanging(query: tree.UnionClause) -> tree.UnionClause:
+    """Returns a union without EMIT CHANGES in any part."""
+    first = query.first
+    if isinstance(first, tree.UnionClause):
+        first = _unchanging(first)
+    else:
+        first = replace(first, changes=None)
+    return replace(query, first=first, second=replace(query.second, changes=None))
+
+
+def keys(
+    query: tree.Select | tree.UnionClause,
+    columns: Sequence[Name],
+    results: Sequence[str],
+    problems: Problems,
+) -> tuple[tree.OrderItem, ...]:
+    """Returns the keys of a query's order over the columns of its result, which has these names."""
+    last = query.second if isinstance(query, tree.UnionClause) else query
+    first = first_of(query)
+    return tuple(
+        replace(key, expression=_named(key.expression, first, columns, results, problems))
+        for key in last.order_by
     )
 
 
@@ -59,23 +96,45 @@ def _of_windows(select: tree.Select) -> bool:
     return any(map(periods.is_window, select.group_by)) or any(i.windows is not None for i in items)
 
 
-def _named(e: Expression, items: Sequence[tree.SelectItem], names: Sequence[Name]) -> Expression:
-    """Returns a key of the order by its name in the result, if it is the name, the column or the
-    number of a SELECT item; the name takes precedence."""
-    if isinstance(e, Reference) and any(
-        _alike(e.parts, [name]) for name in names if len(e.parts) == 1
-    ):
+def _named(
+    e: Expression,
+    first: tree.Select,
+    columns: Sequence[Name],
+    results: Sequence[str],
+    problems: Problems,
+) -> Expression:
+    """Returns a key of the order by its column, if it is the name, the column or the number of a SELECT
+    item; the name takes precedence."""
+
+    def column(place: int) -> Expression:
+        return Reference((replace(columns[place], span=e.span),), e.span)
+
+    if isinstance(e, Constant) and type(e.value) is int:
+        if first.stars or not 1 <= e.value <= len(columns):
+            no_item(e.value, first, e.span, "ORDER BY", problems)
+            return e
+        return column(e.value - 1)
+    if not isinstance(e, Reference) or not e.parts:
         return e
-    for number, (item, name) in enumerate(zip(items, names, strict=True), start=1):
-        of = item.expression
-        same = isinstance(e, Reference) and isinstance(of, Reference) and _alike(e.parts, of.parts)
-        counted = isinstance(e, Constant) and type(e.value) is int and e.value == number
-        if not tree.is_star(of) and (same or counted):
-            return Reference((replace(name, span=e.span),), e.span)
+    if len(e.parts) == 1:
+        for place, result in enumerate(results):
+            if result.lower() == e.parts[0].text.lower():
+                return column(place)
+    if not first.stars and len(first.items) == len(columns):
+        for place, item in enumerate(first.items):
+            of = item.expression
+            if isinstance(of, Reference) and _alike(e.parts, of.parts, first):
+                return column(place)
     return e
 
 
-def _alike(one: Sequence[Name], other: Sequence[Name]) -> bool:
-    """Returns whether two names mean the same column; one of them may omit its stream."""
-    both = zip(reversed(one), reversed(other), strict=False)
+def _alike(key: Sequence[Name], item: Sequence[Name], select: tree.Select) -> bool:
+    """Returns whether two names mean the same column of a SELECT; one of them may omit its stream. The
+    stream that a key names, and an item does not, is the only one."""
+    if len(key) > len(item):
+        sources = tree.from_items(select.sources)
+        names = [(of.alias or of.stream).text.lower() for of in sources]
+        if len(key) != 2 or names != [key[0].text.lower()]:
+            return False
+    both = zip(reversed(key), reversed(item), strict=False)
     return all(a.text.lower() == b.text.lower() for a, b in both)

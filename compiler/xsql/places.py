@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from seustream.compiler.errors import Problems
+from seustream.compiler.errors import Problems, Span
 from seustream.compiler.language import syntax
 from seustream.compiler.logical.program import Source
 from seustream.compiler.xsql import tree
@@ -45,8 +45,13 @@ def _numbered(
 ) -> syntax.Expression:
     if not select.stars and 1 <= number <= len(select.items):
         return select.items[number - 1].expression
+    no_item(number, select, e.span, clause, problems)
+    return e
+
+
+def no_item(number: int, select: tree.Select, at: Span, clause: str, problems: Problems) -> None:
+    """Reports a number that names no item of a SELECT."""
     said = f"SELECT has no item {number}"
     if select.stars:
         said = "a number names an item of SELECT, and * is several columns"
-    problems.add("no-such-item", said, e.span, f"write the columns in {clause} by their names")
-    return e
+    problems.add("no-such-item", said, at, f"write the columns in {clause} by their names")

@@ -16,14 +16,21 @@ from dataclasses import dataclass, field, replace
 from seustream.compiler.catalogue import TIME_COLUMN, TIMESTAMP_NAMES, Column, Stream, WindowEnd
 from seustream.compiler.errors import Problems, Span
 from seustream.compiler.language import expressions as x
-from seustream.compiler.language.syntax import Name
+from seustream.compiler.language.syntax import (
+    Connective,
+    Expression,
+    Name,
+    Negation,
+    Reference,
+)
 from seustream.compiler.language.types import BIGINT, Kind, Type, meet
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.joins import ChangeLog, JoinTree
+from seustream.compiler.logical.windows import is_plain
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.grouped_overs import over_groups
 from seustream.compiler.xsql.joins import selects
-from seustream.compiler.xsql.ordering import around
+from seustream.compiler.xsql.ordering import apart, keys, parts_of
 from seustream.compiler.xsql.overs import Ranked, best_of, over_rows, overs
 from seustream.compiler.xsql.periods import BoundSelect, grouped
 from seustream.compiler.xsql.select import SelectBinder
@@ -58,8 +65,8 @@ class Relations:
 
     def relation(self, name: str, query: tree.Query, span: Span) -> logical.Relation:
         """Returns the node that computes a query of this name."""
-        if isinstance(query, tree.Select | tree.UnionClause):
-            query = around(query, self.select.text) or query
+        if isinstance(query, tree.Select | tree.UnionClause) and (parts := apart(query)):
+            return self._ordered(name, query, *parts, span)
         match query:
             case tree.Select() if query.distinct:
                 return self._distinct(name, replace(query, distinct=False), query.windows, span)
@@ -124,7 +131,8 @@ class Relations:
                 self.names[folded] = self._derive(name, item.query)
 
     def _windowed(self, name: str, select: tree.Select) -> tree.Select:
-        """Turns TUMBLE and HOP in FROM into queries in FROM, unless the SELECT groups by them."""
+        """Turns TUMBLE and HOP in FROM into queries in FROM, unless the SELECT groups by them, also in
+        the subqueries of WHERE."""
 
         def part(of: tree.FromPart) -> tree.FromPart:
             if isinstance(of, tree.JoinClause):
@@ -147,17 +155,81 @@ class Relations:
             self.names[hidden.text.lower()] = stream
             return tree.FromItem(hidden, of.alias or of.stream, of.span)
 
-        return replace(select, sources=tuple(map(part, select.sources)))
+        def inside(e: Expression) -> Expression:
+            match e:
+                case Connective():
+                    return replace(e, operands=tuple(map(inside, e.operands)))
+                case Negation():
+                    return replace(e, operand=inside(e.operand))
+                case tree.Exists(tree.Select() as query) | tree.InQuery(_, tree.Select() as query):
+                    return replace(e, query=self._windowed(name, query))
+            return e
+
+        where = None if select.where is None else inside(select.where)
+        return replace(select, sources=tuple(map(part, select.sources)), where=where)
+
+    def _ordered(
+        self,
+        name: str,
+        written: tree.Select | tree.UnionClause,
+        query: tree.Select | tree.UnionClause,
+        outer: tree.Select,
+        span: Span,
+    ) -> logical.Relation:
+        """Returns the node that orders the results of a query around it."""
+        relation = self.relation(name, query, query.span)
+        if outer.changes is not None and isinstance(relation, logical.UnionAll):
+            self._check_grows(relation, query, outer.changes)
+        results = [item.name for item in relation.items]
+        # No stream has a column with a name of the time.
+        names = [f"{n}#{i}" if n.lower() in TIMESTAMP_NAMES else n for i, n in enumerate(results)]
+        items = map(logical.Item, names, (item.expression for item in relation.items))
+        stream = self._stream_of(name, replace(relation, items=tuple(items)), query)
+        before, at = dict(self.names), query.span
+        source = tree.FromItem(Name("(ORDER BY)", at), Name("subquery", at), at)
+        self.names[source.stream.text.lower()] = stream
+        columns = [Name(column, at) for column in names]
+        order = keys(written, columns, results, self.select.problems)
+        chosen = tuple(
+            tree.SelectItem(Reference((column,), at), Name(result, at), at)
+            for column, result in zip(columns, results, strict=True)
+        )
+        found = self.relation(
+            name, replace(outer, items=chosen, sources=(source,), order_by=order), span
+        )
+        self.names = before
+        return replace(found, strict=found.strict or relation.strict)
+
+    def _check_grows(self, of: logical.UnionAll, query: tree.Query, at: Span) -> None:
+        """Reports a union whose rows change or leave: an order of it does not know of that."""
+        assert isinstance(query, tree.Select | tree.UnionClause)
+        known = {stream.name: part for stream, part in self.hidden}
+        for stream, written in zip(of.inputs, parts_of(query), strict=False):
+            if _grows(known[stream.name], written):
+                continue
+            said = (
+                "ranks and frames change with rows that come, and do not know of those that leave"
+            )
+            hint = "derive a stream from the union, and rank that: CREATE STREAM s AS ..."
+            self.select.problems.add("changes", said, at, hint)
+            return
 
     def _derive(self, name: str, query: tree.Query) -> Stream:
         """Derives a hidden stream, with columns, from the results of a part."""
-        relation = self.untimed(self.relation(name, query, query.span))
+        return self._stream_of(name, self.untimed(self.relation(name, query, query.span)), query)
+
+    def _stream_of(self, name: str, relation: logical.Relation, query: tree.Query) -> Stream:
+        """Derives a hidden stream, with columns, from a relation."""
         columns = self.select.columns_of(relation, query.span)
         columns = with_ends(columns, relation)
         stream = Stream(self._free(name), columns, relation.text, time=timed(relation, columns))
         self.hidden.append((stream, replace(relation, name=stream.name, defines=stream.name)))
         self.written[stream.name] = query
         return stream
+
+    def be_strict(self) -> None:
+        """Makes the first fault in any part an error, as WITH (strict) asks of the whole query."""
+        self.hidden = [(stream, replace(of, strict=True)) for stream, of in self.hidden]
 
     def untimed(self, of: logical.Relation) -> logical.Relation:
         """Returns a relation whose results become a stream, without a result that is merely the
@@ -449,6 +521,14 @@ def column_of(stream: Stream, number: int, source: int = 0) -> x.ColumnReference
 def _counted(query: logical.Relation) -> str:
     number = len(query.items)
     return f"{number} column{'s' * (number > 1)}"
+
+
+def _grows(of: logical.Relation, written: tree.Select) -> bool:
+    """Returns whether the rows of a part of a union stay as they come."""
+    if not isinstance(of, logical.Query) or len(of.sources) > 1 or of.aggregated:
+        return False
+    window = of.sources[0].window
+    return not written.windows or (window.kind is WindowKind.UNBOUNDED and is_plain(window))
 
 
 _PLAIN = ("range", "rows", "now", "unbounded")

@@ -73,7 +73,7 @@ class SelectBinder:
         binding = JoinBinder(sources, self.parameters, self.problems)
         side, conditions = binding.select(select)
 
-        named = {name.text.lower(): window for name, window in select.named_windows}
+        named = self._named_windows(select)
         newest = timing(side, sources) or visible(side)
 
         def scope(within: str, aggregates: bool | str = True) -> QueryScope:
@@ -307,6 +307,18 @@ class SelectBinder:
             )
         if said:
             self.problems.add("changes", said, select.changes, hint)
+
+    def _named_windows(self, select: tree.Select) -> dict[str, tree.OverWindow]:
+        """Returns the windows for OVER by their names; reports a name that stands twice."""
+        found = dict[str, tree.OverWindow]()
+        for name, window in select.named_windows:
+            if name.text.lower() in found:
+                said = f"{name.text} stands twice in WINDOW"
+                self.problems.add(
+                    "duplicate-name", said, name.span, "give one of them another name"
+                )
+            found[name.text.lower()] = window
+        return found
 
     def _of_rows(self, e: x.Expression, span: Span, within: str) -> x.Expression:
         """Returns an expression of a query without groups; reports an aggregate in it."""

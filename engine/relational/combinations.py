@@ -132,7 +132,8 @@ def until_landmark(window: LandmarkWindow, times: Ints) -> Ints:
     """Returns the last times at which tuples of these times are in the window."""
     if window.every is None:
         return np.full(len(times), NEVER)
-    return (times // window.every + 1) * window.every - 1
+    begun = times - times % window.every
+    return np.where(begun > NEVER - (window.every - 1), NEVER, begun + (window.every - 1))
 
 
 def _present(tuples: Ints) -> tuple[Ints | slice, Ints]:

@@ -17,6 +17,7 @@ from seustream.engine.relational.combinations import (
     END,
     NEVER,
     NOTHING,
+    Bools,
     Combinations,
     Frontier,
     Ints,
@@ -39,8 +40,6 @@ _PAIRS_AT_ONCE, _FEW = 1 << 20, 16
 """The most pairs to look at together, and the number of others to look at first where one match is
 enough."""
 _NONE = np.empty(0, np.int64)
-_NO_TIME = EARLIEST
-"""Stands for the time of a missing tuple."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +322,7 @@ class AsofStep(JoinStep):
         candidates = tuples.view.rows[partner[some]]
         holds = self._true(found.rows[some], candidates, self.conjuncts)
         found.rows[some[holds], self.right] = candidates[holds, self.right]
-        time = np.where(until == _NO_TIME, found.time, until)
+        time = np.where(self._looks(found.rows), until, found.time)
         found = found.not_before(time, np.full(len(found), NEVER))
         if self.join.kind is JoinKind.ASOF:
             found = found.pick(some[holds])
@@ -353,13 +352,22 @@ class AsofStep(JoinStep):
         return right.pick(true_of(right.rows, tuple(self.own), self.frame, self.faults))
 
     def _until(self, rows: Ints) -> Ints:
-        """Returns the last time of a right tuple that left combinations may look up."""
-        times = np.full(len(rows), _NO_TIME)
+        """Returns the last time of a right tuple that left combinations may look up; for those that
+        look up none, the first time of all."""
+        here, store = self._looks(rows), self.frame.store(self.at)
+        times = store.timestamp[store.index(rows[here, self.at])]
+        until = np.full(len(rows), EARLIEST)
+        until[here] = np.minimum(times, NEVER - max(self.later, 0)) + self.later
+        return until
+
+    def _looks(self, rows: Ints) -> Bools:
+        """Returns which left combinations look something up: those that have the tuple whose time
+        decides, not so early that nothing can come before it."""
         here = rows[:, self.at] != NOTHING
-        store = self.frame.store(self.at)
-        times[here] = store.timestamp[store.index(rows[here, self.at])]
-        latest = np.minimum(times, NEVER - max(self.later, 0)) + self.later
-        return np.where(times == _NO_TIME, _NO_TIME, latest)
+        if self.later < 0:
+            store = self.frame.store(self.at)
+            here[here] = store.timestamp[store.index(rows[here, self.at])] >= EARLIEST - self.later
+        return np.asarray(here)
 
     def _latest(self, left: Ints, until: Ints) -> Ints:
         """Returns the place of the latest candidate for each left combination, -1 if none."""
@@ -367,7 +375,7 @@ class AsofStep(JoinStep):
         if not len(left) or not len(tuples):
             return np.full(len(left), NOTHING)
         below = np.searchsorted(tuples.moments, until, side="right")
-        below[until == _NO_TIME] = 0
+        below[~self._looks(left)] = 0
         found = self.compared.keys[1].of.latest(self.compared.keys_of(0, left), below)
         return np.where((found >= 0) & tuples.here[found], found, NOTHING)
 

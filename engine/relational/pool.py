@@ -52,10 +52,11 @@ class Ordered:
         self._runs[-1][1].append(places)
 
     def take(self, below: int) -> Ints:
-        """Removes the places whose numbers are below a number, and returns them."""
+        """Removes the places whose numbers are below a number, and returns them; `NEVER` takes all."""
         found = []
         for numbers, places in self._runs:
-            if count := int(np.searchsorted(numbers.view, below)):
+            count = len(numbers) if below == NEVER else int(np.searchsorted(numbers.view, below))
+            if count:
                 found.append(places.view[:count].copy())
                 numbers.drop(count)
                 places.drop(count)

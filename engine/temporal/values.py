@@ -8,6 +8,7 @@ NULL as null. NaN is NULL.
 from __future__ import annotations
 
 import datetime
+import math
 import struct
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -97,10 +98,12 @@ def _read(text: str, kind: Kind) -> Any:
 
 
 def _float(value: float) -> Any:
+    """A number that is too large has no value; only a literal infinity is one."""
     try:
-        return float(value)
+        found = float(value)
     except OverflowError:
         return _NO
+    return _NO if isinstance(value, Spelled) and math.isinf(found) else found
 
 
 def _single(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gzip
 import os
 from decimal import Decimal
 from pathlib import Path
@@ -236,6 +237,34 @@ def test_a_type_is_guessed_only_if_it_is_read(
     assert read_timed(path, stream_of("R", path)).rows.num_rows == len(cells)
 
 
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["12345678901234567890", "12345678901234567891", "", "-3"], "decimal(38,0)"),
+        (["9223372036854775808"], "decimal(38,0)"),
+        (["9223372036854775807"], "bigint"),
+        (["9" * 38, "1"], "decimal(38,0)"),
+        (["9" * 39, "1"], "varchar"),
+        (["12345678901234567890", "1.5"], "double precision"),
+        (["1e20", "1"], "double precision"),
+        (["12345678901234567890.0"], "double precision"),
+    ],
+)
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_large_integers_stay_apart(form: str, cells: list[str], kind: str, tmp_path: Path) -> None:
+    """Arrow takes them for reals, among which they are equal."""
+    path = tmp_path / f"r.{form}"
+    if form == "csv":
+        path.write_text("ts,x\n" + "".join(f"1,{cell}\n" for cell in cells))
+    else:
+        path.write_text("".join(f'{{"ts": 1, "x": {cell or "null"}}}\n' for cell in cells))
+    if form == "jsonl" and kind == "varchar":
+        return  # a number is no text there
+    assert _types(path)["x"] == kind
+    found = read_timed(path, stream_of("R", path)).rows["x"].to_pylist()
+    assert len(set(found)) == len(set(cells))
+
+
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("declared", [True, False])
 def test_the_name_of_a_file_need_not_be_utf8(declared: bool, form: str, tmp_path: Path) -> None:
@@ -249,3 +278,20 @@ def test_the_name_of_a_file_need_not_be_utf8(declared: bool, form: str, tmp_path
         path.write_bytes(text)
     stream = Stream("R", (Column("x", BIGINT),)) if declared else stream_of("R", path)
     assert read_timed(path, stream).rows.to_pydict() == {"ts": [1], "x": [5]}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        ("ts,a\n1,2,3\n", ":2: 3 cells, the header has 2"),
+        ("ts,a\n1,\xff\n", "not UTF-8"),
+    ],
+)
+def test_problems_name_the_file_that_was_packed(text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.csv.gz"
+    path.write_bytes(gzip.compress(text.encode("latin-1")))
+    with pytest.raises(InputError) as caught:
+        stream_of("R", path)
+    assert str(caught.value).startswith(str(path))
+    assert said in str(caught.value)

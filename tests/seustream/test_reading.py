@@ -23,10 +23,12 @@ from seustream.compiler.language.types import (
     DOUBLE,
     INT,
     SMALLINT,
+    TIMESTAMP,
     Kind,
     Type,
 )
 from seustream.errors import InputError
+from seustream.frames import stream_of
 from seustream.reading import read, read_timed
 from tests.seustream.streamfiles import ROADS, R, errors, put, rows, silent
 
@@ -432,3 +434,23 @@ def test_any_bytes_are_a_table_or_an_input_error(suffix: str) -> None:
             good += 1
     assert good
     assert all(message.startswith(f"r.{suffix}:") for message in messages)
+
+
+def test_parquet_times_of_96_bits() -> None:
+    """They reach far beyond those in nanoseconds; Spark writes them."""
+    times = [
+        dt.datetime(1600, 1, 1),
+        dt.datetime(2024, 1, 1, 0, 0, 0, 5),
+        dt.datetime(9999, 12, 31),
+    ]
+    table = pa.table({"ts": pa.array(times, pa.timestamp("us")), "a": [1, 2, 3]})
+    pq.write_table(table, "r.parquet", use_deprecated_int96_timestamps=True)
+    stream = Stream("R", (Column("a", BIGINT), Column("at", TIMESTAMP)))
+    pq.write_table(
+        table.append_column("at", table["ts"]), "r.parquet", use_deprecated_int96_timestamps=True
+    )
+    found = read_timed(Path("r.parquet"), stream, lambda text: None).rows
+    assert found["at"].to_pylist() == times
+    since = [(at - dt.datetime(1970, 1, 1)) // dt.timedelta(milliseconds=1) for at in times]
+    assert found["ts"].to_pylist() == since
+    assert stream_of("R", Path("r.parquet")).columns == stream.columns

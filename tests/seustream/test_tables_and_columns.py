@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from seustream.compiler.language.types import (
     DATE,
     DOUBLE,
     INT,
+    INTERVAL,
     REAL,
     SMALLINT,
     TIME,
@@ -26,9 +28,10 @@ from seustream.compiler.language.types import (
     VARCHAR,
     Kind,
     Type,
+    decimal,
 )
 from seustream.engine.stream.schema import arrow_type
-from seustream.tables import BadCells, Field, Wrong, fields, from_cells, from_text
+from seustream.tables import BadCells, Field, Wrong, fields, from_cells, from_text, shown
 
 TS = fields(Stream("R", ()))[0]
 
@@ -100,6 +103,9 @@ GOOD = [
     (TIMESTAMP, "2024-01-02 03:04:05+02:00", dt.datetime(2024, 1, 2, 1, 4, 5)),
     (TIMESTAMP, "2024-01-02 03:04:05.25-0530", dt.datetime(2024, 1, 2, 8, 34, 5, 250_000)),
     (TIMESTAMP, "2024-01-02 03:04:05+02", dt.datetime(2024, 1, 2, 1, 4, 5)),
+    (decimal(38, 0), "9" * 38, Decimal("9" * 38)),
+    (decimal(38, 19), "9" * 19 + "." + "9" * 19, Decimal("9" * 19 + "." + "9" * 19)),
+    (decimal(38, 38), "-0." + "9" * 38, Decimal("-0." + "9" * 38)),
     (BOOLEAN, "TRUE", True),
     (BOOLEAN, "t", True),
     (BOOLEAN, "1", True),
@@ -171,6 +177,10 @@ BAD = [
         TIMESTAMP,
         "9999-12-31t23:59-00:01",
         "'9999-12-31t23:59-00:01' is out of range, a timestamp is in the years 1 to 9999",
+    ),
+    *(
+        (decimal(38, 0), "9" * digits, f"'{'9' * digits}' is too large for decimal(38,0)")
+        for digits in (39, 45, 57)
     ),
     (BOOLEAN, "yes", "'yes' is not a boolean (true or false)"),
     (BOOLEAN, "2", "'2' is not a boolean (true or false)"),
@@ -315,6 +325,9 @@ TYPED = [
     (DOUBLE, pa.array([0.5], pa.float16()), [0.5]),
     (DOUBLE, pa.array([2**53 + 1]), [float(2**53)]),
     (DOUBLE, pa.array([None, 1]).cast(pa.decimal128(25, 2)), [None, 1.0]),
+    (DOUBLE, pa.array([Decimal("610.30"), None]), [610.3, None]),
+    (DOUBLE, pa.array([Decimal("610.30")]).dictionary_encode(), [610.3]),
+    (REAL, pa.array([Decimal("0.1")], pa.decimal32(9, 4)), [pa.scalar(0.1, pa.float32()).as_py()]),
     (DOUBLE, pa.array(["1"]), None),
     (VARCHAR, pa.array(["a", "", None], pa.large_string()), ["a", "", None]),
     (VARCHAR, pa.array(["a", None, "a"]).dictionary_encode(), ["a", None, "a"]),
@@ -340,12 +353,57 @@ TYPED = [
     ),
     (TIMESTAMP, pa.array([1], pa.timestamp("s")), [dt.datetime(1970, 1, 1, 0, 0, 1)]),
     (TIMESTAMP, pa.array([1]), None),
+    (decimal(20, 0), pa.array([2**64 - 1, None], pa.uint64()), [Decimal(2**64 - 1), None]),
+    (decimal(38, 0), pa.array([-(2**63)]), [Decimal(-(2**63))]),
+    (decimal(9, 2), pa.array([9_999_999]), [Decimal("9999999.00")]),
+    (decimal(9, 2), pa.array([10**7]), [(0, "'10000000' is out of range for a decimal(9,2)")]),
+    (
+        INTERVAL,
+        pa.array([-1, 1_999, None, 0], pa.duration("us")),
+        [dt.timedelta(milliseconds=-1), dt.timedelta(milliseconds=1), None, dt.timedelta()],
+    ),
+    (INTERVAL, pa.array([-1], pa.duration("ns")), [dt.timedelta(milliseconds=-1)]),
+    (INTERVAL, pa.array([90], pa.duration("s")), [dt.timedelta(seconds=90)]),
+    *(
+        (
+            INTERVAL,
+            pa.array([long], pa.duration("s")),
+            [(0, f"'{long}' is out of range for an interval (1 hour 30 min, or milliseconds)")],
+        )
+        for long in (2**61, 2**61 + 1, -(2**62))
+    ),
 ]
 
 
 @pytest.mark.parametrize(("of", "values", "expected"), TYPED)
 def test_a_typed_column(of: Type, values: pa.Array, expected: object) -> None:
     assert typed(values, column(of)) == expected
+
+
+@pytest.mark.parametrize("of", [DOUBLE, REAL])
+def test_decimals_are_rounded_as_texts_are(of: Type) -> None:
+    chance = random.Random(5)
+    for places in range(20):
+        texts = [f"{chance.randrange(10**18)}e-{places}" for _ in range(200)]
+        numbers = pa.array([Decimal(text) for text in texts], pa.decimal128(38, places))
+        exact = from_cells(list(map(str, numbers.to_pylist())), column(of), 0, BadCells())
+        assert typed(numbers, column(of)) == exact.to_pylist()
+
+
+def test_integers_and_texts_are_decimals_of_every_precision() -> None:
+    """No digit more than fits is taken for another number."""
+    chance = random.Random(6)
+    for _ in range(3_000):
+        digits = chance.randint(1, 38)
+        of = decimal(digits, chance.randint(0, digits))
+        text = str(chance.randrange(10 ** chance.randint(1, 60)))
+        fits = len(text.lstrip("0")) <= digits - (of.scale or 0)
+        want = Decimal(text) if fits else f"{shown(text)} is too large for {of}"
+        assert cell(text, column(of)) == want
+        number = int(text)
+        if number < 2**64:
+            found = typed(pa.array([number], pa.uint64()), column(of))
+            assert found == [want] if fits else isinstance(found[0], tuple)
 
 
 def test_a_typed_time() -> None:

@@ -13,7 +13,13 @@ import pytest
 from seustream.compiler.errors import Problems
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import types as t
-from seustream.compiler.language.constants import as_times, exact_beside, folded, number
+from seustream.compiler.language.constants import (
+    as_times,
+    beside_times,
+    exact_beside,
+    folded,
+    number,
+)
 from seustream.compiler.language.scope import ParameterValue
 from tests.compiler.language.plain import bind
 
@@ -94,6 +100,16 @@ def test_texts_are_times_where_times_are_wanted() -> None:
     found = as_times([constant(f"'{text}'") for text in ("2006-03-01", "5 min", "abc")])
     values = [e.value for e in found if isinstance(e, x.Literal)]
     assert values == [datetime.datetime(2006, 3, 1), datetime.timedelta(minutes=5), "abc"]
+
+
+def test_texts_beside_a_time_are_of_its_type() -> None:
+    text = constant("'2006-03-01'")
+    for of in (t.DATE, t.TIMESTAMP):
+        column = x.ColumnReference(0, "d", of, True, "R")
+        assert [e.type for e in beside_times([text, column])] == [of, of]
+    clock = x.ColumnReference(0, "h", t.TIME, True, "R")
+    assert beside_times([text, clock]) == (text, clock), "it is no time of day"
+    assert beside_times([text, text]) == (text, text)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -46,3 +47,23 @@ def test_quantiles_beside_infinity() -> None:
     assert of("quantile_cont", (-math.inf, 0.5), (math.inf, 0.5)) is FAULT
     assert of("quantile_cont", (1.0, -0.1)) is FAULT
     assert of("quantile_disc", ("b", 0.0), ("a", 0.0)) == "a"
+
+
+def test_deviations_whose_squares_no_double_holds() -> None:
+    for size in (2e160, 2e-170, 1e308, 5e-324 * 4):
+        for name, share in (("stddev_pop", 0.5), ("stddev_samp", math.sqrt(0.5))):
+            assert of(name, (0.0,), (size,)) == pytest.approx(size * share, rel=1e-15)
+
+
+def test_deviations_are_the_nearest_doubles() -> None:
+    chance = random.Random(7)
+    for _ in range(300):
+        values = [chance.uniform(-1, 1) * 10 ** chance.uniform(-3, 3) for _ in range(5)]
+        exact = [Fraction(one) for one in values]
+        mean = sum(exact) / 5
+        square = sum((one - mean) ** 2 for one in exact) / 5
+        found = Fraction(of("stddev_pop", *((one,) for one in values)))
+        near = [Fraction(math.nextafter(float(found), to)) for to in (-math.inf, math.inf)]
+        for other in near:
+            middle = (found + other) / 2
+            assert (middle**2 > square) == (other > found)

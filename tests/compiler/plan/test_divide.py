@@ -13,6 +13,7 @@ import struct
 
 import pytest
 
+import seustream
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.expressions import Value
 from seustream.compiler.pipeline import Options
@@ -255,3 +256,18 @@ def test_no_result_is_lost_on_the_way_to_codes(width: int) -> None:
     assert lost == []
     assert kept > 1000
     assert decided > 1000
+
+
+@pytest.mark.parametrize(
+    "constant",
+    ["9223372036854775808", "1.5::decimal(3,1)", "-99999999999999999999", "2::decimal(5,2)"],
+)
+@pytest.mark.parametrize("symbol", ["<", "<=", ">", ">=", "=", "<>"])
+def test_large_integers_beside_decimals_on_a_device(symbol: str, constant: str) -> None:
+    rows = {"ts": [*range(6)], "g": [1, 2, 3, -(2**63), 2**63 - 1, None]}
+    text = f"CREATE STREAM B (g bigint, k smallint); SELECT g FROM B WHERE g {symbol} {constant}"
+    rows["k"] = [1, 2, 3, 4, 5, 6]
+    engine, device = (
+        seustream.run(text, backend=one, B=rows)["q0"].rows() for one in ("engine", "iss")
+    )
+    assert device == engine

@@ -105,3 +105,76 @@ def test_the_time_is_not_that_of_a_result_column_that_is_called_so() -> None:
     assert order_of("ORDER BY ts", "a, -b AS ts") == [2, 3, 1]
     assert order_of("ORDER BY ts DESC", "a, ts") == [3, 2, 1]
     assert order_of("ORDER BY 2", "a, -b AS ts") == [2, 3, 1]
+
+
+TWO = "CREATE STREAM r (a int, b int); CREATE STREAM s (k int, v int);"
+ROWS = {
+    "r": {"ts": [1, 2, 9], "a": [3, 2, 0], "b": [1, 1, 2]},
+    "s": {"ts": [1, 4], "k": [3, 5], "v": [7, 8]},
+}
+
+
+def result(text: str) -> tuple[list[str], list[tuple[object, ...]]]:
+    found = seustream.run(TWO + text, **ROWS)["q0"]
+    return found.columns[:-2], [row[:-2] for row in found.rows()]
+
+
+@pytest.mark.parametrize(
+    ("plain", "order"),
+    [
+        ("SELECT a, ts FROM r UNION ALL SELECT k, ts FROM s", "ts DESC, a"),
+        ("SELECT a, ts FROM r UNION ALL SELECT k, ts FROM s", "2, 1"),
+        ("SELECT a AS ts FROM r UNION ALL SELECT k FROM s", "ts"),
+        ("SELECT DISTINCT a, ts FROM r", "a"),
+        ("SELECT a, ts FROM r UNION SELECT k, ts FROM s", "ts, a"),
+        ("SELECT DISTINCT k, a FROM r JOIN s ON a <= k", "1, 2"),
+        ("SELECT DISTINCT r.ts, s.ts, a FROM r JOIN s ON a <= k", "2, s.ts, r_ts"),
+        ("SELECT DISTINCT x.a, y.a FROM r x JOIN r y ON x.a <= y.a", "y.a, 1"),
+    ],
+)
+def test_an_order_leaves_the_columns_as_they_are(plain: str, order: str) -> None:
+    last = " WINDOW UNBOUNDED" * ("UNION ALL" not in plain)
+    columns, rows = result(plain + last)
+    ordered, sorted_rows = result(f"{plain} ORDER BY {order}{last}")
+    assert (ordered, Counter(sorted_rows)) == (columns, Counter(rows))
+    assert result(f"{plain} ORDER BY {order} LIMIT 2{last}") == (columns, sorted_rows[:2])
+
+
+def test_changes_of_an_ordered_union_are_those_of_its_first_rows() -> None:
+    union = "SELECT a FROM r UNION ALL SELECT k FROM s"
+    direct = result(f"{union} ORDER BY a LIMIT 2 EMIT CHANGES")
+    assert direct == result(f"SELECT a FROM ({union}) AS u ORDER BY a LIMIT 2 EMIT CHANGES")
+    left = Counter[object]()
+    for op, a in direct[1]:
+        left[a] += 1 if op == "+" else -1
+    assert sorted((+left).elements()) == [0, 2]  # type: ignore[type-var]  # numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "SELECT a FROM r UNION ALL SELECT k FROM s ORDER BY a EMIT CHANGES",
+            "in the order of time",
+        ),
+        (
+            "SELECT a FROM r WINDOW RANGE 1 UNION ALL SELECT k FROM s ORDER BY a LIMIT 2 EMIT CHANGES",
+            "do not know of those that leave",
+        ),
+        (
+            "SELECT a, count(*) AS n FROM r GROUP BY a WINDOW UNBOUNDED"
+            " UNION ALL SELECT k, v FROM s ORDER BY a LIMIT 2 EMIT CHANGES",
+            "do not know of those that leave",
+        ),
+        ("SELECT DISTINCT *, -b AS c FROM r ORDER BY 2 WINDOW UNBOUNDED", "is several columns"),
+        ("SELECT a FROM r UNION ALL SELECT k FROM s ORDER BY 2", "SELECT has no item 2"),
+        (
+            "SELECT a AS x FROM r UNION ALL SELECT k FROM s ORDER BY nosuch.a",
+            "nosuch is not in FROM",
+        ),
+        ("SELECT a AS x FROM r UNION ALL SELECT k FROM s ORDER BY s.a", "s is not in FROM"),
+    ],
+)
+def test_an_order_that_means_nothing(text: str, said: str) -> None:
+    with pytest.raises(seustream.QueryError, match=said):
+        seustream.run(TWO + text, **ROWS)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
+from seustream.compiler.errors import CompileError
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import BIGINT, DATE, DOUBLE, VARCHAR, Kind, Type
 from seustream.compiler.pipeline import compile_text
+from seustream.engine.graph import GraphRun
+from seustream.engine.stream.errors import EngineError
 from tests.compiler.xsql.analysed import query
 from tests.compiler.xsql.problems import STREAMS, reported
 
@@ -164,3 +168,35 @@ def test_other_forms(written: str, same: str) -> None:
 def test_unknown_is_said_of_conditions() -> None:
     (problem,) = reported(f"{STREAMS}SELECT a IS UNKNOWN AS u FROM R")
     assert (problem.kind, problem.text) == ("type-mismatch", "a")
+
+
+def test_a_window_name_stands_once() -> None:
+    text = "CREATE STREAM R (a int); SELECT a, count(*) OVER w AS n FROM R WINDOW w AS (ORDER BY ts), w AS (ORDER BY ts ROWS 1 PRECEDING)"
+    with pytest.raises(CompileError, match="w stands twice in WINDOW"):
+        compile_text(text)
+
+
+@pytest.mark.parametrize("inner", ["WINDOW RANGE 5 SLIDE 2", "WINDOW RANGE 5 EMIT CHANGES"])
+def test_a_subquery_gives_no_changes(inner: str) -> None:
+    text = f"CREATE STREAM R (a int); CREATE STREAM S (a int); SELECT a FROM R WHERE EXISTS (SELECT * FROM S {inner}) WINDOW RANGE 5"
+    with pytest.raises(CompileError, match="groups, limits or unites rows, or gives their changes"):
+        compile_text(text)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a / 0 AS x FROM R UNION ALL SELECT a FROM R",
+        "SELECT a FROM R UNION ALL SELECT a / 0 FROM R",
+        "SELECT a FROM (SELECT a / 0 AS a FROM R) AS u",
+        "WITH c AS (SELECT a / 0 AS a FROM R) SELECT a FROM c",
+        "SELECT DISTINCT a / 0 AS x FROM R ORDER BY x WINDOW UNBOUNDED",
+        "SELECT a FROM R WHERE EXISTS (SELECT * FROM (SELECT a / 0 AS b FROM R) AS u WHERE b > 1) WINDOW UNBOUNDED",
+    ],
+)
+def test_the_whole_query_is_strict(query: str) -> None:
+    c = compile_text(f"CREATE STREAM R (a int); {query} WITH (strict)")
+    run = GraphRun(c)
+    run.push("R", pa.table({"ts": [1], "a": pa.array([1], pa.int32())}))
+    with pytest.raises(EngineError, match="division by zero"):
+        list(run.finish())

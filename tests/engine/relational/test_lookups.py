@@ -216,3 +216,21 @@ def test_rows_without_a_match_in_a_table_come_at_once(window: str, seed: int) ->
             found.append(answers)
         assert found[0] == found[1] == found[2]
         assert [row[-1] for row in found[0]] == sorted(row[-1] for row in found[0])
+
+
+def test_asof_at_both_ends_of_time() -> None:
+    first, last = -(2**63), 2**63 - 1
+    rows = {"R": pa.table({"ts": [first, 0, last], "a": pa.array([1, 2, 3], pa.int32())})}
+    define = "CREATE STREAM R (a int);"
+
+    def found(on: str) -> list[tuple[object, ...]]:
+        text = (
+            f"{define}REGISTER QUERY q AS SELECT x.a, y.a AS b FROM R x LEFT ASOF JOIN R y ON {on}"
+        )
+        got = [rows_of(of.get("q")) for of in (at_once(text, rows), in_pieces(text, rows, 1))]
+        assert got[0] == got[1]
+        return [row[:2] for row in got[0]]
+
+    assert found("x.ts >= y.ts") == [(1, 1), (2, 2), (3, 3)]
+    assert found("x.ts > y.ts") == [(1, None), (2, 1), (3, 2)]
+    assert found("x.ts - 5 >= y.ts") == [(1, None), (2, 1), (3, 2)]

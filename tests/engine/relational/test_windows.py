@@ -7,9 +7,12 @@ import random
 from collections import Counter
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from tests.engine.relational.generate import rows_of
 from tests.engine.relational.once import DEFINITIONS, Row, order, run, stream
+from tests.engine.relational.running import at_once, in_pieces
 
 
 def windows(chance: random.Random, keys: bool = True) -> tuple[str, Any]:
@@ -116,3 +119,11 @@ def test_steps(seed: int) -> None:
                 groups.setdefault(row["a"], []).append(row)
         want += [(a, len(g), min(r["ts"] for r in g), at) for a, g in groups.items()]
     assert Counter(run(text, rows, seed)) == Counter(want)
+
+
+def test_the_last_period_of_all_time() -> None:
+    last = 2**63 - 1
+    rows = {"R": pa.table({"ts": [0, last - 1, last], "a": pa.array([1, 2, 3], pa.int32())})}
+    text = "CREATE STREAM R (a int); REGISTER QUERY q AS SELECT count(*) AS n FROM R WINDOW SINCE EVERY day"
+    for found in (at_once(text, rows), in_pieces(text, rows, 1)):
+        assert [row[0] for row in rows_of(found.get("q"))] == [1, 1, 2]

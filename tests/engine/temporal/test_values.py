@@ -117,3 +117,11 @@ def test_what_is_taken_is_held_by_a_column() -> None:
                 assert pa.array([found], arrow_type(of)).to_pylist() == [found], (of, value)
                 held += 1
     assert held > 100
+
+
+def test_a_number_that_is_too_large_is_no_infinity() -> None:
+    for of in (t.DOUBLE, t.REAL):
+        with pytest.raises(NoSuchValue):
+            taken(Spelled("1e400"), of)
+        assert taken(math.inf, of) == math.inf
+        assert taken(Spelled("1.5"), of) == 1.5
