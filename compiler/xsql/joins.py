@@ -63,8 +63,11 @@ def _grouped(query: tree.Select) -> bool:
     """Returns whether a subquery has more than FROM and WHERE; an ORDER BY does not count, since it
     changes nothing."""
     chosen = query.limit is not None or query.qualify is not None
-    moves = query.changes is not None or any(of.slide is not None for of in query.windows)
-    return bool(query.group_by) or query.having is not None or chosen or moves
+    return bool(query.group_by) or query.having is not None or chosen or _moves(query)
+
+
+def _moves(query: tree.Select) -> bool:
+    return query.changes is not None or any(of.slide is not None for of in query.windows)
 
 
 def selects(select: tree.Select) -> Iterator[tree.Select]:
@@ -189,9 +192,11 @@ class JoinBinder:
         query = of.query
         what = "EXISTS" if isinstance(of, tree.Exists) else "IN"
         if not isinstance(query, tree.Select) or _grouped(query):
+            moves = isinstance(query, tree.Select) and _moves(query)
+            does = "gives changes, or groups at steps" if moves else "groups, limits or unites rows"
             self.problems.add(
                 "subquery-form",
-                f"the subquery of {what} groups, limits or unites rows, or gives their changes",
+                f"the subquery of {what} {does}",
                 of.span,
                 "make a stream of it: CREATE STREAM name AS SELECT ..., and read that",
             )

@@ -14,7 +14,7 @@ import operator
 import random
 import statistics
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -138,8 +138,11 @@ def naive_variance(sample: int, root: bool) -> Callable[[list[Any]], float | Non
             return None
         mean = sum(map(Fraction, values), Fraction(0)) / len(values)
         squares = sum(((Fraction(v) - mean) ** 2 for v in values), Fraction(0))
-        value = rounded(squares / (len(values) - sample))
-        return math.sqrt(value) if root else value
+        value = squares / (len(values) - sample)
+        if not root:
+            return rounded(value)
+        with localcontext(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN):
+            return rounded(Fraction((Decimal(value.numerator) / value.denominator).sqrt()))
 
     return compute
 
