@@ -32,8 +32,13 @@ class JoinArea(wiring.Component):
     now ... bits       of the window buffer, for the sequencer; `check` is a cycle earlier than there
     fetch ... fetched  of the window buffer, for the tuple fetch; `coming`, in: attributes are fetched in the next cycle
     request, answering, data   out, in, in: to and from the tuple fetch; a probe's data, a cycle after `answering`
-    push ... room      of the probe FIFO, for router and sequencer
-    emit ... roomy     out, in: a joined tuple for the router; `taking` comes in the cycle before the grant
+    push, push_level, pushed   in: a probe of the router, to a level of the probe FIFO, valid with `push`
+    push_raw, raw_pushed       in: a probe of the sequencer, valid with `push_raw`
+    room               out: by level, whether the probe FIFO takes another probe
+    emit               out: a joined tuple waits for the router, until it is granted
+    emitted, level, destination   out: the tuple, its level and where it goes, valid with `emit`
+    follows, follows_to   out: the places behind the first one to which it goes, too, valid with `emit`
+    taking, roomy      in: the grant comes in the next cycle; there is room where the tuple goes
     commit, committed  out: pulse: a probe of this context is done
     keys               in: attributes for the indexes, valid with `store` or a cycle after `rewrite`
     rewrite            in: new selection bits for a stored tuple, which is also indexed again

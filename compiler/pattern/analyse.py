@@ -22,7 +22,7 @@ from seustream.compiler.language.syntax import Name
 from seustream.compiler.language.types import MILLISECONDS, Kind
 from seustream.compiler.pattern import ir, tree
 from seustream.compiler.pattern.classify import classify
-from seustream.compiler.pattern.ir import Mode, Skip, Strategy
+from seustream.compiler.pattern.ir import Class, Mode, Skip, Strategy
 from seustream.compiler.pattern.scope import ElementScope
 from seustream.compiler.pattern.variants import (
     MOST_WAYS,
@@ -155,7 +155,7 @@ def _decided(
             span = statement.strategy[1] if statement.strategy else statement.span
             hint = "USING ANY SUBSETS counts every choice of members, USING NEXT takes the next"
             context.report("P016", f"no group is the largest: {reason}", span, hint)
-    conjuncts, empty = classified(bound, query.elements, context)
+    conjuncts, empty = classified(bound, query.elements, context, query.strategy)
     return replace(query, conjuncts=conjuncts, empty=empty)
 
 
@@ -192,7 +192,7 @@ def _varied(
         if not decided.empty:
             variants.append(decided)
     if not variants:
-        every = classified(bound, query.elements, context)[1]
+        every = classified(bound, query.elements, context, query.strategy)[1]
         return replace(query, empty=every or "every way through the sequence")
     return replace(query, variants=tuple(variants))
 
@@ -292,7 +292,7 @@ def conditions(
 
 
 def classified(
-    bound: Bound, elements: Sequence[ir.Element], context: PatternContext
+    bound: Bound, elements: Sequence[ir.Element], context: PatternContext, strategy: Strategy
 ) -> tuple[tuple[ir.Conjunct, ...], str]:
     """Classifies conditions; also returns one without variables that makes the result empty."""
     found: list[ir.Conjunct] = []
@@ -303,14 +303,23 @@ def classified(
             if constant(expression) is not True:
                 empty = empty or context.text(span)
             continue
-        if classify(expression, elements, span, context.problems) is None:
+        cls = classify(expression, elements, span, context.problems)
+        if cls is None:
             continue
-        parts = x.conjuncts(indexable(expression))
-        for part in parts:
-            cls = classify(part, elements, span, context.problems)
-            assert cls is not None
+        form = indexable(expression)
+        forms = (x.conjuncts(form), (form,), (expression,))
+        # A part about other events would forbid, filter or take other ones than the whole; but of matches
+        # alone it is a condition like the whole.
+        of_matches = cls is Class.PAIR and strategy is Strategy.ANY
+        for parts in forms:
+            classes = [classify(part, elements, span, context.problems) for part in parts]
+            means = [(of, ir.references(part)) for of, part in zip(classes, parts, strict=True)]
+            if of_matches or all(one == (cls, refs) for one in means):
+                break
+        for part, (of, refers) in zip(parts, means, strict=True):
+            assert of is not None
             text = context.text(span) if parts == (expression,) else x.show(part)
-            found.append(ir.Conjunct(cls, ir.references(part), part, text, span))
+            found.append(ir.Conjunct(of, refers, part, text, span))
     return tuple(found), empty
 
 

@@ -166,21 +166,60 @@ def _of_nothing(e: x.AggregateCall) -> x.Value:
     return value
 
 
+Truths = frozenset[bool | None]
+"""The values that a condition may have: TRUE, FALSE and NULL. Of any other value it is only of interest
+whether it may be NULL, so that it counts as TRUE and FALSE if it is not."""
+_NULL: Truths = frozenset({None})
+_KNOWN: Truths = frozenset({True, False})
+_ANY: Truths = _NULL | _KNOWN
+_NULL_OF_NULLS = ("coalesce", "greatest", "least")
+
+
 def _is_null(e: x.Expression) -> bool:
     """Returns whether a value is NULL regardless of its leaves."""
+    return _truths(e) == _NULL
+
+
+def _truths(e: x.Expression) -> Truths:
+    """Returns the values that an expression may have over all values of its leaves."""
     if not any(True for _ in x.leaves(e)):
-        return constant(e) is None
+        value = constant(e)
+        return frozenset({value}) if value is None or isinstance(value, bool) else _KNOWN
     match e:
         case x.And() | x.Or():
-            return all(map(_is_null, e.terms))
-        case x.Compare() | x.Not() | x.Cast():
-            return any(map(_is_null, x.children(e)))
+            decides = isinstance(e, x.Or)
+            found: Truths = frozenset({not decides})
+            for term in map(_truths, e.terms):
+                found = frozenset(_joined(a, b, decides) for a in found for b in term)
+            return found
+        case x.Not():
+            (of,) = map(_truths, x.children(e))
+            return frozenset(None if value is None else not value for value in of)
+        case x.Compare() | x.Cast():
+            return _NULL if any(map(_is_null, x.children(e))) else _ANY
         case x.Case():
-            return all(map(_is_null, (*(then for _, then in e.branches), e.otherwise)))
+            reached = frozenset[bool | None]()
+            for when, then in e.branches:
+                if True in (may := _truths(when)):
+                    reached |= _truths(then)
+                if may == {True}:
+                    return reached
+            return reached | _truths(e.otherwise)
         case x.Call():
-            return FUNCTIONS[e.function].strict and any(map(_is_null, e.arguments))
+            nulls = [*map(_is_null, e.arguments)]
+            strict = FUNCTIONS[e.function].strict and any(nulls)
+            return _NULL if strict or (e.function in _NULL_OF_NULLS and all(nulls)) else _ANY
+        case ir.GroupAggregate() if e.aggregate.arguments and _of_nothing(e.aggregate) is None:
+            return _NULL if _is_null(e.aggregate.arguments[0]) else _ANY
         case _:
-            return False
+            return _ANY
+
+
+def _joined(a: bool | None, b: bool | None, decides: bool) -> bool | None:
+    """Returns `a AND b`, or `a OR b` if TRUE `decides`."""
+    if a is decides or b is decides:
+        return decides
+    return None if a is None or b is None else not decides
 
 
 def constant(e: x.Expression) -> x.Value:

@@ -99,6 +99,7 @@ class Rows {
         t.where.resize(static_cast<size_t>(variables));
         t.marks.assign(static_cast<size_t>(slots), -1);
         t.seen.clear();
+        t.met.clear();
         t.step = 0;
         t.running = true;
     }
@@ -119,12 +120,17 @@ class Rows {
         return false;
     }
 
-    // Returns whether this choice has failed here before. What follows also depends on the marks, which
-    // end an iteration that has consumed no row. But where one was ended, the choice to enter it was
-    // looked at here, too, and with it everything that follows an iteration.
+    // Returns whether this choice has been made here before. What follows depends on nothing else but on
+    // which iterations have consumed a row by now, since marks are only compared with later places.
     bool again(Track &t, int64_t length, int64_t choice) const {
         if (!recalls) return false;
         auto at = static_cast<size_t>(length * choices + choice);
+        if (slots) {
+            uint64_t key = at << slots;
+            for (int64_t i = 0; i < slots; ++i)
+                key |= static_cast<uint64_t>(t.marks[static_cast<size_t>(i)] < length) << i;
+            return !t.met.insert(key).second;
+        }
         if (at >= t.seen.size()) t.seen.resize(at + static_cast<size_t>(choices) * 64, 0);
         bool found = t.seen[at] != 0;
         t.seen[at] = 1;
@@ -306,7 +312,8 @@ class Rows {
         Bytes asking(asks_);
         variables = asking.size;
         width = n[0], slots = n[1], window = n[2], lookback = n[3], ahead = n[4], skip = n[5];
-        target = n[6], unmatched = n[7] != 0, recalls = n[8] != 0;
+        target = n[6], unmatched = n[7] != 0;
+        recalls = n[8] != 0 && slots <= 24;  // the rest of a key is for places and choices
         asks.assign(asking.data, asking.data + asking.size);
         tests.resize(static_cast<size_t>(variables));
         for (int64_t i = 0; i + 2 < steps.size; i += 3) {

@@ -3,6 +3,8 @@
 
 #include "probes.h"
 
+#include <unordered_set>
+
 // A queue that takes no memory while it is empty: there is one for each key that was ever seen.
 template <typename T> struct Queue {
     std::vector<T> all;
@@ -62,12 +64,13 @@ struct Track {
     std::vector<std::vector<int64_t>> where;  // by variable: the places of its rows
     std::vector<Frame> stack;
     std::vector<int64_t> marks;
-    std::vector<uint8_t> seen;  // by place from `start` on and choice: whether it failed here
+    std::vector<uint8_t> seen;  // by place from `start` on and choice: whether it was made here
+    std::unordered_set<uint64_t> met;  // the same where iterations may be empty: with those that are
 
     // Gives back what a search needs, while there are no rows.
     void rest() {
         labels = decltype(labels)(), where = decltype(where)(), stack = decltype(stack)();
-        marks = decltype(marks)(), seen = decltype(seen)();
+        marks = decltype(marks)(), seen = decltype(seen)(), met = decltype(met)();
     }
 
     int64_t end() const { return base + static_cast<int64_t>(rows.size()); }

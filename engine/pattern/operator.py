@@ -150,7 +150,15 @@ class PatternOperator:
 
     def advance(self, watermark: int) -> list[Match]:
         """Moves the watermark; returns the matches certain by now, in order of (D, events)."""
-        return self._stamped(self._advance(watermark))
+        return self.dated(self.undated(watermark))
+
+    def undated(self, watermark: int) -> list[Match]:
+        """Moves the watermark; returns the matches certain by now, of which those that had to wait for
+        the end of the stream have its time."""
+        found = self._advance(watermark)
+        if isinstance(found, list):
+            return found
+        return [] if found is None else found.matches(self.query)
 
     def advance_table(self, watermark: int) -> tuple[pa.Table, np.ndarray[Any, Any]]:
         """Moves the watermark like `advance`; returns the matches as rows of RETURN, with their
@@ -159,9 +167,9 @@ class PatternOperator:
         if not found:
             return self._nothing
         if isinstance(found, list):
-            return self.rows_of(self._stamped(found))
+            return self.rows_of(self.dated(found))
         if self.query.waits and self.query.window is None:
-            return self.rows_of(self._stamped(found))
+            return self.rows_of(self.dated(found.matches(self.query)))
         return self._returned.of_found(found), found.determined
 
     def pass_over(self, watermark: int) -> None:
@@ -175,10 +183,8 @@ class PatternOperator:
         times = np.array([match.D for match in matches], np.int64)
         return self._returned.of_matches(matches), times
 
-    def _stamped(self, found: list[Match] | Found | None) -> list[Match]:
+    def dated(self, found: list[Match]) -> list[Match]:
         """Dates matches that had to wait for the end of the stream by their last event."""
-        if not isinstance(found, list):
-            found = [] if found is None else found.matches(self.query)
         if self.query.waits and self.query.window is None:
             found = [dataclasses.replace(m, D=m.last.ts) for m in found]
             found.sort(key=lambda match: match.order)

@@ -95,13 +95,13 @@ class VariantsOperator:
         found = [
             dataclasses.replace(match, groups=self._placed(variant, match))
             for variant, one in zip(self.query.variants, self.operators, strict=True)
-            for match in one.advance(watermark)
+            for match in one.undated(watermark)
         ]
         counted = self._skipping.counted(found, watermark)
         self._counted += len(counted)
         return self._together(
             [
-                one.rows_of(self._own(variant, counted))
+                one.rows_of(one.dated(self._own(variant, counted)))
                 for variant, one in zip(self.query.variants, self.operators, strict=True)
             ]
         )

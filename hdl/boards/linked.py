@@ -18,7 +18,10 @@ from seustream.hdl.top import Wjasip
 
 
 class Linked(wiring.Component):
-    """The part of a board's top behind its UART: a link, and the processor or loop-back that it leads to.
+    """The part of a board's top behind its port: a link, and the processor or loop-back that it leads to.
+
+    latency     that of its parts
+    throughput  the slowest of them, at most a byte per cycle of the line
 
     received, transmitted   in, out: the line, as streams of bytes
     open, bad, stranger, opens   out, out, in, out: of the link

@@ -31,7 +31,9 @@ class HostPort(wiring.Component):
     throughput  that of serializer and deserializer
 
     from_host, to_host   in, out: streams of the bytes of messages
-    commands ... idle    of the processor
+    commands, raw        out: streams to the processor
+    responses, results, handed_over   in: streams from it
+    idle                 in: nothing is in flight in it
     clear, cleared       in: drop everything in flight; out: nothing is in flight
     counter, count       out, in: number of a counter of the link; its value, a cycle later
     """

@@ -97,6 +97,9 @@ class Setting:
 class BoardTop(Elaboratable):
     """oscillator -> PLL -> gate -> clock;  pins <-> UART, or PHY and network <-> link, processor
 
+    latency     that of its parts
+    throughput  that of the port, if the processor keeps up with it
+
     clk, rx, tx, leds, button, and the pins that must be held high: as in `constraints`
     phy         pins of an Ethernet port, as in `RgmiiPhy`, if the setting has an address
     usb         pins of a USB port, as in `UsbPort`, if the setting has one

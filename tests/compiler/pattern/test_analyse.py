@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import seustream as ss
 from seustream.compiler.errors import CompileError
 from seustream.compiler.pattern.ir import Mode, Skip, Strategy
 from seustream.compiler.pipeline import compile_text
@@ -56,3 +57,33 @@ def test_a_list_divides_no_stream() -> None:
     text = "CREATE STREAM R (a int); CREATE STREAM L AS SELECT 'x' AS type, array_agg(a) AS l FROM R GROUP BY TUMBLE(ts, 2);"
     with pytest.raises(CompileError, match="P015 a list is no key of PARTITION BY"):
         compile_text(f"{text} PATTERN x A FROM L PARTITION BY l WITHIN 1 s RETURN a.type")
+
+
+WHOLE = "b.x > a.x OR a.x > c.x"
+BESIDE = "b[i].x < a.x OR b[i].x > b[i-1].x"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "condition", "using", "x", "want"),
+    [
+        ("A a; !B b; C c", WHOLE, "", [5, 9, 1], [(0,)]),
+        ("A a; B b; C c", WHOLE, "USING NEXT", [5, 9, 4, 7], []),
+        ("A a; B+ b; C c", BESIDE, "", [5, 3, 6, 1], []),
+        ("A a; B+ b; C c", BESIDE, "USING NEXT", [5, 3, 6, 1], [(0,)]),
+    ],
+)
+def test_a_condition_is_one_whatever_its_form(
+    pattern: str, condition: str, using: str, x: list[int], want: list[tuple[int]]
+) -> None:
+    """What determines which events forbid a match, or are taken, is not split into parts about others."""
+    types = ["A", *["B"] * (len(x) - 2), "C"]
+    rows = {"ts": [*range(len(x))], "type": types, "x": x}
+    for form in (f"NOT ({condition})", f"({condition}) IS FALSE"):
+        text = f"PATTERN {pattern} FROM s WHERE {form} WITHIN 10 ms {using} RETURN a.ts"
+        assert [row[:1] for row in ss.run(text, s=rows)["q0"].rows()] == want
+
+
+def test_a_condition_is_split_where_its_parts_mean_the_same() -> None:
+    where = "NOT (a.price > b.price OR a.price = b.price + 3)"
+    q = query(f"PATTERN ANY a; ANY b FROM stock WHERE {where} WITHIN 10 ms RETURN *")
+    assert [c.text for c in q.conjuncts] == ["a.price <= b.price", "a.price <> b.price + 3"]

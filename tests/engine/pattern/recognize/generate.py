@@ -38,6 +38,10 @@ def pattern(chance: random.Random, names: str, depth: int, hide: bool) -> Patter
         return ("exclude", inner[0])
     if kind < 0.72:
         return ("choice", ("sequence",), inner[0])
+    if kind < 0.76:  # iterations that prefer to be empty, of which not all are
+        least = chance.choice([0, 1, 2])
+        reluctant = ("repeat", ("one", chance.choice(names)), 0, chance.choice([None, 1, 2]), True)
+        return ("repeat", ("sequence", reluctant, *inner[2:]), least, None, chance.random() < 0.3)
     least = chance.choice([0, 0, 1, 1, 2])
     most = chance.choice([None, None, least + 1, max(least, 1)])
     part = inner[0] if inner[0][0] in ("one", "sequence", "choice") else ("sequence", inner[0])

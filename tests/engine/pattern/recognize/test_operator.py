@@ -99,6 +99,33 @@ def test_random_queries_whose_conditions_refer_to_no_other_row(block: int) -> No
     assert sum(found) > 25, "the cases find something"
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(A*? B?)+",
+        "(A*?)*",
+        "(A*?){2,}",
+        "((A??)*?)+",
+        "(() | A*?)+",
+        "((() | B) A{0,2}?)*",
+        "((A | B)*? B?)+",
+    ],
+)
+def test_an_iteration_that_prefers_to_be_empty_is_not_the_last(pattern: str) -> None:
+    """Whether anything is remembered must not matter: it is not if a condition looks at the match."""
+    rows = pa.table({"ts": range(4), "k": ["a"] * 4, "x": pa.array([1, 2, 9, 3], pa.int32())})
+    found = []
+    for condition in ("A.x > 0", "sum(A.x) > 0"):
+        define = f"A AS {condition}" + ", B AS B.x > 2" * ("B" in pattern)
+        sql = (
+            "SELECT m, v FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES MATCH_NUMBER() AS m,"
+            f" CLASSIFIER() AS v ALL ROWS PER MATCH PATTERN ({pattern}) DEFINE {define})"
+        )
+        found.append(whole(compiled(sql), rows))
+    assert found[0] == found[1]
+    assert [row["m"] for row in found[0]] == [1, 1, 1, 1]
+
+
 @pytest.mark.parametrize("pattern", ["(A? B?)* C", "((A*)* B*)* C", "(A{0,2} (B? A?)*)+ C"])
 def test_nothing_is_tried_twice_in_repetitions_that_may_be_empty(pattern: str) -> None:
     """Without memory, 300 rows take longer than anybody waits."""
