@@ -245,7 +245,7 @@ class Bridge:
 
     def _swap(self, load: p.Load) -> dict[str, Any]:
         with self._lock:
-            assert self.session is not None  # there is one, or this raises
+            _ = self.session  # raises if there is none
             registry = self._registry
         assert registry is not None
         return registry.swap(load)
