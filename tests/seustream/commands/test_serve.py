@@ -104,20 +104,6 @@ def test_what_serve_refuses(
 
 
 @pytest.mark.parametrize("what", ["listen", "metrics", "sources"])
-def test_a_folder_that_another_bridge_has_just_begun_stays(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    def held(*_: object) -> None:
-        Path("j").mkdir()
-        Path("j/log").touch()
-        raise JournalHeld("j is the journal of a bridge that is running")
-
-    monkeypatch.setattr(serve, "_bridge", held)
-    assert main(["serve", "--journal", "j", "--listen", "grpc://127.0.0.1:0"]) == 2
-    assert "a bridge that is running" in capfd.readouterr().err
-    assert Path("j/log").exists()
-
-
 def test_a_port_that_is_taken_leaves_no_journal(
     what: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -286,6 +272,20 @@ def test_a_damaged_journal_is_named_or_made_good(
     assert f"{part}: byte 0: not the bytes that were written" in said
     assert "seustream journal check" in said
     assert part.read_bytes() == data
+
+
+def test_a_folder_that_another_bridge_has_just_begun_stays(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def held(*_: object) -> None:
+        Path("j").mkdir()
+        Path("j/log").touch()
+        raise JournalHeld("j is the journal of a bridge that is running")
+
+    monkeypatch.setattr(serve, "_bridge", held)
+    assert main(["serve", "--journal", "j", "--listen", "grpc://127.0.0.1:0"]) == 2
+    assert "a bridge that is running" in capfd.readouterr().err
+    assert Path("j/log").exists()
 
 
 def test_nobody_there(capfd: pytest.CaptureFixture[str]) -> None:
