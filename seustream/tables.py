@@ -157,6 +157,7 @@ def from_cells(
 
 _CELL_INTEGER = re.compile(INTEGER)
 _CELL_REAL = re.compile(f"(?:{REAL}|({NOT_FINITE}))")
+_LONGEST_EXPONENT = 12
 _CELL_DATE = re.compile(DATE)
 _CELL_CLOCK = re.compile(CLOCK)
 _CELL_TIMESTAMP = re.compile(f"{DATE}(?:[Tt ]{CLOCK}(?:{ZONE})?)?")
@@ -397,7 +398,13 @@ def _decimal(text: str, of: Field) -> Decimal | None:
             return None
         raise BadCell(f"{shown(text)} is too large for {of.type}")
     precision, scale = digits(of.type)
-    value = Decimal(text)
+    mantissa, _, exponent = text.lower().partition("e")
+    extreme = len(exponent.lstrip("+-0")) > _LONGEST_EXPONENT  # no decimal of Python has it
+    if extreme and Decimal(mantissa):
+        if exponent.startswith("-"):
+            raise BadCell(_too_fine(text, of))
+        raise BadCell(f"{shown(text)} is too large for {of.type}")
+    value = Decimal(mantissa if extreme else text)
     if value and value.adjusted() >= precision - scale:
         raise BadCell(f"{shown(text)} is too large for {of.type}")
     if value and value.adjusted() < -scale:

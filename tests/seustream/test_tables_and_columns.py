@@ -104,6 +104,9 @@ GOOD = [
     (TIMESTAMP, "2024-01-02 03:04:05.25-0530", dt.datetime(2024, 1, 2, 8, 34, 5, 250_000)),
     (TIMESTAMP, "2024-01-02 03:04:05+02", dt.datetime(2024, 1, 2, 1, 4, 5)),
     (decimal(38, 0), "9" * 38, Decimal("9" * 38)),
+    (decimal(9, 2), "0e99999999999999999999", Decimal("0.00")),
+    (decimal(9, 2), "-0.0e-99999999999999999999", Decimal("0.00")),
+    (decimal(9, 2), "1" + "0" * 30 + "e-" + "0" * 20 + "30", Decimal("1.00")),
     (decimal(38, 19), "9" * 19 + "." + "9" * 19, Decimal("9" * 19 + "." + "9" * 19)),
     (decimal(38, 38), "-0." + "9" * 38, Decimal("-0." + "9" * 38)),
     (BOOLEAN, "TRUE", True),
@@ -177,6 +180,17 @@ BAD = [
         TIMESTAMP,
         "9999-12-31t23:59-00:01",
         "'9999-12-31t23:59-00:01' is out of range, a timestamp is in the years 1 to 9999",
+    ),
+    (
+        decimal(38, 0),
+        "1e99999999999999999999",
+        "'1e99999999999999999999' is too large for decimal(38,0)",
+    ),
+    (decimal(9, 2), "-1.5E+99999999999", "'-1.5E+99999999999' is too large for decimal(9,2)"),
+    (
+        decimal(9, 2),
+        "1e-99999999999999999999",
+        "'1e-99999999999999999999' has more digits after the point than decimal(9,2), which has 2",
     ),
     *(
         (decimal(38, 0), "9" * digits, f"'{'9' * digits}' is too large for decimal(38,0)")
