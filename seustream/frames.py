@@ -233,8 +233,11 @@ def columns_of(path: Path) -> pa.Table:
             wrong = [name for name, kind in guessed.items() if not _hold(path, {name: kind})]
             kinds |= dict.fromkeys(wrong, pa.string())
     for name in large:
-        exact = pa.decimal128(_DIGITS, 0)
-        kinds[name] = exact if _hold(path, {name: exact}) else pa.string()
+        kinds[name] = exact = pa.decimal128(_DIGITS, 0)
+        if not _hold(path, {name: exact}):
+            said = f"{path}: column {name} has integers of more than {_DIGITS} digits"
+            hint = "CREATE STREAM tells what they are: double for the nearest, varchar for texts"
+            raise InputError(said, hint)
     return pa.schema(list(kinds.items())).empty_table()
 
 

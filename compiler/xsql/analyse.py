@@ -257,7 +257,7 @@ class Analysis:
 
     def _create_as(self, s: tree.CreateStreamAs) -> None:
         relations = Relations(self._binder(), self.streams)
-        query = relations.untimed(relations.relation(s.name.text, s.query, s.query.span))
+        query = relations.untimed(relations.whole(s.name.text, s.query, s.query.span))
         columns = with_ends(relations.select.columns_of(query, s.query.span), query)
         text, time = self._text(s.query.span), timed(query, columns)
         stream = Stream(s.name.text, columns, text, time=time)
@@ -385,10 +385,7 @@ class Analysis:
     ) -> None:
         self._check_name(name, span if written is None else written.span)
         relations = Relations(self._binder(), self.streams)
-        relation = relations.relation(name, query, span)
-        if relation.strict:
-            relations.be_strict()
-        self.queries[name.lower()] = relation
+        self.queries[name.lower()] = relations.whole(name, query, span)
         self._own("query", name, relations)
 
     def _binder(self) -> SelectBinder:

@@ -32,7 +32,8 @@ def apart(
     if isinstance(query, tree.UnionClause):
         inner = replace(query, second=bare)
         if not query.distinct:
-            changes = next((of.changes for of in parts_of(inner) if of.changes is not None), None)
+            parts = [of for of in branches_of(inner) if isinstance(of, tree.Select)]
+            changes = next((of.changes for of in parts if of.changes is not None), None)
             inner = _unchanging(inner)
     outer = tree.Select(
         (), (), None, (), None, (), (), query.span, limit=last.limit, changes=changes
@@ -47,12 +48,17 @@ def first_of(query: tree.Select | tree.UnionClause) -> tree.Select:
     return query
 
 
-def parts_of(query: tree.Select | tree.UnionClause) -> Iterator[tree.Select]:
-    """Yields the SELECTs of a union, in order."""
+def branches_of(
+    query: tree.Select | tree.UnionClause,
+) -> Iterator[tree.Select | tree.UnionClause]:
+    """Yields the parts of a union. A UNION before UNION ALL is a part by itself."""
     if isinstance(query, tree.UnionClause):
-        yield from parts_of(query.first)
-        query = query.second
-    yield query
+        first = query.first
+        alone = isinstance(first, tree.UnionClause) and first.distinct and not query.distinct
+        yield from (first,) if alone else branches_of(first)
+        yield query.second
+    else:
+        yield query
 
 
 def _unchanging(query: tree.UnionClause) -> tree.UnionClause:
@@ -120,12 +126,11 @@ def _named(
         for place, result in enumerate(results):
             if result.lower() == e.parts[0].text.lower():
                 return column(place)
-    if not first.stars and len(first.items) == len(columns):
-        for place, item in enumerate(first.items):
-            of = item.expression
-            if isinstance(of, Reference) and _alike(e.parts, of.parts, first):
-                return column(place)
-    return e
+    if first.stars or len(first.items) != len(columns):
+        return e
+    written = [item.expression for item in first.items]
+    same = [isinstance(of, Reference) and _alike(e.parts, of.parts, first) for of in written]
+    return column(same.index(True)) if sum(same) == 1 else e
 
 
 def _alike(key: Sequence[Name], item: Sequence[Name], select: tree.Select) -> bool:

@@ -30,7 +30,7 @@ from seustream.compiler.logical.windows import is_plain
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.grouped_overs import over_groups
 from seustream.compiler.xsql.joins import selects
-from seustream.compiler.xsql.ordering import apart, keys, parts_of
+from seustream.compiler.xsql.ordering import apart, branches_of, keys
 from seustream.compiler.xsql.overs import Ranked, best_of, over_rows, overs
 from seustream.compiler.xsql.periods import BoundSelect, grouped
 from seustream.compiler.xsql.select import SelectBinder
@@ -62,6 +62,13 @@ class Relations:
     def __post_init__(self) -> None:
         outer = self.select.known_stream
         self.select.known_stream = lambda name: self.names.get(name.text.lower()) or outer(name)
+
+    def whole(self, name: str, query: tree.Query, span: Span) -> logical.Relation:
+        """Returns the node that computes a whole query, of which WITH (strict) is in all parts."""
+        found = self.relation(name, query, span)
+        if found.strict:
+            self.hidden = [(stream, replace(of, strict=True)) for stream, of in self.hidden]
+        return found
 
     def relation(self, name: str, query: tree.Query, span: Span) -> logical.Relation:
         """Returns the node that computes a query of this name."""
@@ -200,11 +207,13 @@ class Relations:
         self.names = before
         return replace(found, strict=found.strict or relation.strict)
 
-    def _check_grows(self, of: logical.UnionAll, query: tree.Query, at: Span) -> None:
+    def _check_grows(
+        self, of: logical.UnionAll, query: tree.Select | tree.UnionClause, at: Span
+    ) -> None:
         """Reports a union whose rows change or leave: an order of it does not know of that."""
-        assert isinstance(query, tree.Select | tree.UnionClause)
         known = {stream.name: part for stream, part in self.hidden}
-        for stream, written in zip(of.inputs, parts_of(query), strict=False):
+        # After a mistake in its columns, the union has only the first part.
+        for stream, written in zip(of.inputs, branches_of(query), strict=False):
             if _grows(known[stream.name], written):
                 continue
             said = (
@@ -226,10 +235,6 @@ class Relations:
         self.hidden.append((stream, replace(relation, name=stream.name, defines=stream.name)))
         self.written[stream.name] = query
         return stream
-
-    def be_strict(self) -> None:
-        """Makes the first fault in any part an error, as WITH (strict) asks of the whole query."""
-        self.hidden = [(stream, replace(of, strict=True)) for stream, of in self.hidden]
 
     def untimed(self, of: logical.Relation) -> logical.Relation:
         """Returns a relation whose results become a stream, without a result that is merely the
@@ -399,7 +404,7 @@ class Relations:
         return replace(select, query=replace(query, sources=(source,)), signed=signed)
 
     def _union_all(self, name: str, query: tree.UnionClause, span: Span) -> logical.Operation:
-        written = list(map(_unnamed, _changing(_branches(query)), itertools.count()))
+        written = list(map(_unnamed, _changing(branches_of(query)), itertools.count()))
         branches = [self.relation(name, branch, branch.span) for branch in written]
         for part in written:
             if isinstance(part, tree.Select) and not isinstance(branches[0], logical.PeriodGroups):
@@ -523,9 +528,11 @@ def _counted(query: logical.Relation) -> str:
     return f"{number} column{'s' * (number > 1)}"
 
 
-def _grows(of: logical.Relation, written: tree.Select) -> bool:
+def _grows(of: logical.Relation, written: tree.Select | tree.UnionClause) -> bool:
     """Returns whether the rows of a part of a union stay as they come."""
-    if not isinstance(of, logical.Query) or len(of.sources) > 1 or of.aggregated:
+    if not isinstance(of, logical.Query) or not isinstance(written, tree.Select):
+        return False
+    if len(of.sources) > 1 or of.aggregated:
         return False
     window = of.sources[0].window
     return not written.windows or (window.kind is WindowKind.UNBOUNDED and is_plain(window))
@@ -548,19 +555,6 @@ def _changing(
 def _unnamed(part: tree.Select | tree.UnionClause, number: int) -> tree.Select | tree.UnionClause:
     """Returns a part of a union; the columns have the names of the first one."""
     return replace(part, unnamed=number > 0) if isinstance(part, tree.Select) else part
-
-
-def _branches(
-    query: tree.Select | tree.UnionClause,
-) -> Iterator[tree.Select | tree.UnionClause]:
-    """Yields the parts of a union. A UNION before UNION ALL is a part by itself."""
-    if isinstance(query, tree.UnionClause):
-        first = query.first
-        alone = isinstance(first, tree.UnionClause) and first.distinct and not query.distinct
-        yield from (first,) if alone else _branches(first)
-        yield query.second
-    else:
-        yield query
 
 
 def _item_span(query: tree.Select | tree.UnionClause, number: int) -> Span:

@@ -91,7 +91,7 @@ class Bridge:
     def session(self) -> Session:
         session = self._session
         if session is None:
-            raise BridgeError("no-session", "no query set is loaded", "load one first")
+            raise _no_session()
         return session
 
     def registry(self) -> Catalogue:
@@ -244,10 +244,8 @@ class Bridge:
             return {"session": self._begin(load).identity, "already": False}
 
     def _swap(self, load: p.Load) -> dict[str, Any]:
-        with self._lock:
-            _ = self.session  # raises if there is none
-            registry = self._registry
-        assert registry is not None
+        if (registry := self._registry) is None:
+            raise _no_session()
         return registry.swap(load)
 
     def reset(self) -> dict[str, Any]:
@@ -427,6 +425,10 @@ def _next(reader: Any) -> Any:
         return reader.read_chunk()
     except StopIteration:
         return None
+
+
+def _no_session() -> BridgeError:
+    return BridgeError("no-session", "no query set is loaded", "load one first")
 
 
 def _columns(schema: pa.Schema) -> dict[str, str]:

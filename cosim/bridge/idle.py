@@ -23,6 +23,6 @@ def let_idle_streams_follow(session: Session) -> None:
                 idle.append(stream.name)
         live = [promise for name, promise in promises.items() if name not in idle]
         for name in idle if live else ():
-            known = (promises.get(name), session.followed.get(name))
-            if max((one for one in known if one is not None), default=min(live) - 1) < min(live):
+            known = [of[name] for of in (promises, session.followed) if of.get(name) is not None]
+            if not known or max(known) < min(live):
                 session.promise(p.Promise(name, min(live)), is_idle=True)

@@ -167,7 +167,16 @@ def test_changes_of_an_ordered_union_are_those_of_its_first_rows() -> None:
             "do not know of those that leave",
         ),
         ("SELECT DISTINCT *, -b AS c FROM r ORDER BY 2 WINDOW UNBOUNDED", "is several columns"),
+        (
+            "SELECT a FROM r UNION SELECT b FROM r WINDOW UNBOUNDED UNION ALL SELECT k FROM s"
+            " ORDER BY a LIMIT 2 WINDOW RANGE 1 EMIT CHANGES",
+            "do not know of those that leave",
+        ),
         ("SELECT a FROM r UNION ALL SELECT k FROM s ORDER BY 2", "SELECT has no item 2"),
+        (
+            "SELECT DISTINCT x.a, y.a FROM r x JOIN r y ON x.a <= y.a ORDER BY a WINDOW UNBOUNDED",
+            "no stream of this query has a column a",
+        ),
         (
             "SELECT a AS x FROM r UNION ALL SELECT k FROM s ORDER BY nosuch.a",
             "nosuch is not in FROM",

@@ -194,8 +194,9 @@ def test_a_subquery_gives_no_changes(inner: str) -> None:
         "SELECT a FROM R WHERE EXISTS (SELECT * FROM (SELECT a / 0 AS b FROM R) AS u WHERE b > 1) WINDOW UNBOUNDED",
     ],
 )
-def test_the_whole_query_is_strict(query: str) -> None:
-    c = compile_text(f"CREATE STREAM R (a int); {query} WITH (strict)")
+@pytest.mark.parametrize("form", ["{}", "CREATE STREAM d AS {}; SELECT * FROM d WINDOW UNBOUNDED"])
+def test_the_whole_query_is_strict(form: str, query: str) -> None:
+    c = compile_text("CREATE STREAM R (a int); " + form.format(f"{query} WITH (strict)"))
     run = GraphRun(c)
     run.push("R", pa.table({"ts": [1], "a": pa.array([1], pa.int32())}))
     with pytest.raises(EngineError, match="division by zero"):
