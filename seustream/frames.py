@@ -236,7 +236,7 @@ def columns_of(path: Path) -> pa.Table:
         kinds[name] = exact = pa.decimal128(_DIGITS, 0)
         if not _hold(path, {name: exact}):
             said = f"{path}: column {name} has integers of more than {_DIGITS} digits"
-            hint = "CREATE STREAM tells what they are: double for the nearest, varchar for texts"
+            hint = "declare it by CREATE STREAM: double for the nearest, varchar for texts"
             raise InputError(said, hint)
     return pa.schema(list(kinds.items())).empty_table()
 

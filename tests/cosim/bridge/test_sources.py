@@ -357,6 +357,14 @@ def test_a_stream_that_has_ended_is_dropped_and_announced_anew(
 
 
 @pytest.mark.acceptance(3)
+def test_a_source_may_have_a_long_name(tmp_path: Path) -> None:
+    with served(tmp_path) as (_, address, client):
+        name = "s" * 195
+        header = {"type": "HEADER", "stream": name, "schema": [["v", "INTEGER"]]}
+        with send(address, header):
+            until(lambda: stream(client, name)["state"] == "CONNECTED")
+
+
 def test_strangers_cannot_make_streams_without_end(tmp_path: Path) -> None:
     before = threading.active_count()
     with served(tmp_path, FEW) as (made, at, client):
