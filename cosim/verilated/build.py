@@ -259,26 +259,38 @@ def _verilate(work: Path, options: BuildOptions) -> Path:
 
 
 def _units(generated: Path, options: BuildOptions) -> dict[Path, str]:
-    """Returns the units to compile and their optimisation levels, the slowest to compile first.
-
-    The code that runs every cycle is in a few large files; -O1 takes half the time of -O3 and gives
-    3 % fewer cycles per second. The rest runs once; it is compiled in one piece, because reading
-    the headers takes longer than compiling most of it.
-    """
-    sources = sorted(generated.glob("*.cpp"), key=lambda file: -file.stat().st_size)
-    every_cycle = [file for file in sources if not file.stem.endswith("__Slow")]
-    once = generated / "once.cpp"
-    slow = [file for file in sources if file not in every_cycle]
-    once.write_text("".join(f'#include "{file.name}"\n' for file in slow))
     support = ["verilated.cpp", "verilated_threads.cpp"]
     support += ["verilated_fst_c.cpp"] if options.waves else []
     support += ["verilated_cov.cpp"] if options.coverage else []
     return {
-        **dict.fromkeys(every_cycle, "-O1"),
-        once: "-O0",
+        **generated_units(generated),
         **{package() / "include" / name: "-O1" for name in support},
         _HERE / "shim.cpp": "-O2",
     }
+
+
+_SMALL = 250_000
+"""The bytes below which reading the headers is most of a unit's compilation."""
+
+
+def generated_units(generated: Path) -> dict[Path, str]:
+    """Returns the units of Verilator's output and their optimisation levels, the slowest to compile first.
+
+    The code that runs every cycle is in a few large files; -O1 takes half the time of -O3 and gives
+    3 % fewer cycles per second. The rest runs once. It is compiled in one piece, as are small files,
+    because reading the headers takes longer than compiling most of them.
+    """
+    sources = sorted(generated.glob("*.cpp"), key=lambda file: -file.stat().st_size)
+    slow = [file for file in sources if file.stem.endswith("__Slow")]
+    small = [file for file in sources if file not in slow and file.stat().st_size < _SMALL]
+    alone = [file for file in sources if file not in (*slow, *small)]
+    units = dict.fromkeys(alone, "-O1")
+    for name, level, together in (("every_cycle", "-O1", small), ("once", "-O0", slow)):
+        if together:
+            unit = generated / f"{name}.cpp"
+            unit.write_text("".join(f'#include "{file.name}"\n' for file in together))
+            units[unit] = level
+    return units
 
 
 def _flags(options: BuildOptions) -> list[str]:

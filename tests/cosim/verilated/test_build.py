@@ -180,3 +180,17 @@ def test_verilog_is_made_simpler() -> None:
   assign \\_$12  = \\_$signal ;
 """
     )
+
+
+def test_each_file_of_verilator_is_compiled_once(tmp_path: Path) -> None:
+    """Small files and those that run once share a unit each."""
+    sizes = {"a": 300_000, "b": 260_000, "c": 100, "d": 200, "e__Slow": 400_000, "f__Slow": 10}
+    for name, size in sizes.items():
+        (tmp_path / f"{name}.cpp").write_text(" " * size)
+    units = build.generated_units(tmp_path)
+    assert {unit.name: level for unit, level in units.items()} == {
+        "a.cpp": "-O1", "b.cpp": "-O1", "every_cycle.cpp": "-O1", "once.cpp": "-O0"
+    }  # fmt: skip
+    assert list(units)[:2] == [tmp_path / "a.cpp", tmp_path / "b.cpp"]
+    assert (tmp_path / "every_cycle.cpp").read_text().split('"')[1::2] == ["d.cpp", "c.cpp"]
+    assert (tmp_path / "once.cpp").read_text().split('"')[1::2] == ["e__Slow.cpp", "f__Slow.cpp"]
