@@ -47,6 +47,8 @@ def plain_files(given: Path, suffixes: Collection[str]) -> Iterator[list[PlainFi
 
 def named(given: Path, suffixes: Collection[str]) -> list[Path]:
     """Returns the files of an input; raises `InputError` if there is none."""
+    if "\0" in str(given):
+        raise InputError(f"{str(given)!r}: no such file")
     if given.is_dir():
         # As with a pattern, hidden files are no inputs.
         visible = (path for path in sorted(given.iterdir()) if not path.name.startswith("."))
@@ -80,6 +82,10 @@ def _plain(path: Path, suffixes: Collection[str], stack: contextlib.ExitStack) -
             shutil.copyfileobj(packed, plain)
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InputError(f"{path}: is no gzip file, or is cut off") from None
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be unpacked: {error.strerror or error}") from None
     return PlainFile(unpacked, str(path))
 
 

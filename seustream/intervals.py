@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,12 +26,13 @@ from seustream.compiler.xsql.intervals import END, interval_stream
 from seustream.engine.stream.schema import in_milliseconds
 from seustream.engine.temporal.elements import FOREVER
 from seustream.errors import InputError, UserError
-from seustream.frames import columns_of, type_of
 from seustream.inputs import plain_files
 from seustream.reading import SUFFIXES, Tuples, read_timed, take_table
-from seustream.tables import fold
+from seustream.suggested import columns_of, type_of
+from seustream.tables import BadCells, fields, fold, from_text
 
 T = TypeVar("T")
+_NEVER = ("inf", "+inf", "infinity", "+infinity")
 
 
 def by_files(given: Sequence[str], read: Callable[[Path, str], T]) -> dict[str, T]:
@@ -50,7 +52,7 @@ def by_files(given: Sequence[str], read: Callable[[Path, str], T]) -> dict[str, 
 def read_intervals(path: Path, name: str) -> tuple[Stream, Tuples]:
     """Returns the stream of an input, and its rows: ts, te as integers, then the leaves in order.
     Raises `InputError`."""
-    kinds = columns_of(path)
+    kinds = columns_of(path, no_reals=[END])
     nested = any(map(pa.types.is_struct, kinds.schema.types))
     rows = _flat(path) if nested else kinds
     columns = [
@@ -100,6 +102,8 @@ def _ends(path: Path, rows: pa.Table) -> pa.ChunkedArray:
     if END not in rows.column_names:
         return pa.nulls(rows.num_rows, pa.int64())
     te = rows.column(END)
+    if pa.types.is_string(te.type):
+        return _texts_of_ends(path, te)
     if pa.types.is_timestamp(te.type):
         return in_milliseconds(te)
     if pa.types.is_date(te.type):
@@ -121,6 +125,19 @@ def _ends(path: Path, rows: pa.Table) -> pa.ChunkedArray:
             "whole milliseconds, a timestamp, or inf for never",
         )
     return pc.if_else(never, FOREVER, whole.cast(pa.int64()))
+
+
+def _texts_of_ends(path: Path, te: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Returns the ends of intervals that are written in a text file, with others that never come."""
+    never = pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(te)), pa.array(_NEVER))
+    (time,), faults = fields(Stream("", ())), BadCells()
+    # A column of integers that lacks some is often written as whole reals.
+    whole = pc.replace_substring_regex(te, r"^(\s*[-+]?\d+)\.0*(\s*)$", r"\1\2")
+    ends = from_text(pc.if_else(never, None, whole), replace(time, nullable=True), faults)
+    for row, reason in faults.listed:
+        hint = "whole milliseconds, a timestamp, or inf for never"
+        raise InputError(f"{path}: row {row + 1}: te: {reason}", hint)
+    return pc.if_else(never, FOREVER, ends)
 
 
 def _flat(path: Path) -> pa.Table:

@@ -57,6 +57,7 @@ def connect(
     """
     with translated():
         slack = slack_of(slack)
+        check_text(**{k: v for k, v in (("token", token), ("writer", writer)) if v is not None})
         if url is not None:
             check_text(url=url)
             # Imported here, since they need this module, and only a bridge needs Arrow Flight.
@@ -296,7 +297,9 @@ class LiveQueries(ABC):
             if self._stream(stream) is None:
                 if self._is_defined_there(stream):
                     raise InputError(f"stream {stream} is defined by a query, it takes no rows")
-                self.sql(declared(stream_of(stream, rows)))
+                new = stream_of(stream, rows)
+                tuples_of(stream, rows, new)  # rows that are refused leave no stream behind
+                self.sql(declared(new))
             of = self._stream(stream)
             assert of is not None
             if of.defined_by is not None:

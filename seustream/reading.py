@@ -62,7 +62,8 @@ def read_timed(path: Path, stream: Stream, warn: Warn | None = None) -> Tuples:
     return Tuples(rows, kinds[0] if kinds else UNKNOWN)
 
 
-def _read_file(file: PlainFile, stream: Stream, warn: Warn) -> Tuples:
+def check(file: PlainFile) -> None:
+    """Raises `InputError` for what is no file to read, or of no known format."""
     path = file.path
     try:
         if path.is_dir():
@@ -71,19 +72,25 @@ def _read_file(file: PlainFile, stream: Stream, warn: Warn) -> Tuples:
             raise InputError(f"{path}: is a pipe or a device, expected a file: it is read twice")
         with path.open("rb"):
             pass
-        reader = _READERS.get(path.suffix.lower())
-        if reader is None:
-            known = ", ".join(_READERS)
-            raise InputError(f"{file.said}: unknown format, the known suffixes are {known}")
-        source = InputFile(path, file.said, stream, fields(stream), warn)
-        if not stream.table and stream.time is None and not source.fields[0].names:
-            raise InputError(
-                f"{file.said}: stream {stream.name} has columns ts and TimeStamp of its own, "
-                "which leaves no name for the time column"
-            )
-        columns = reader(source)
     except FileNotFoundError:
         raise InputError(f"{file.said}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{file.said}: cannot be read: {error.strerror or error}") from None
+    if path.suffix.lower() not in _READERS:
+        known = ", ".join(_READERS)
+        raise InputError(f"{file.said}: unknown format, the known suffixes are {known}")
+
+
+def _read_file(file: PlainFile, stream: Stream, warn: Warn) -> Tuples:
+    check(file)
+    source = InputFile(file.path, file.said, stream, fields(stream), warn)
+    if not stream.table and stream.time is None and not source.fields[0].names:
+        raise InputError(
+            f"{file.said}: stream {stream.name} has columns ts and TimeStamp of its own, "
+            "which leaves no name for the time column"
+        )
+    try:
+        columns = _READERS[file.path.suffix.lower()](source)
     except OSError as error:
         raise InputError(f"{file.said}: cannot be read: {error.strerror or error}") from None
     return _tuples(source, columns)

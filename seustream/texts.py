@@ -54,7 +54,7 @@ def text_of(sql: str | Path) -> str:
         )
     try:
         return sql.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a null in the name
         raise InputError(f"{sql}: cannot be read: {error}") from None
 
 

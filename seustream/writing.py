@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from seustream.encoding import QUERY_MEMBER, Encoder, encoder_of
 from seustream.errors import OutputError
+from seustream.files import Replacement, check_place
 
 FORMATS = ("csv", "jsonl", "parquet")
 
@@ -29,11 +29,10 @@ class Writer:
         self.path = path
         self.schema = schema
         self._format = format
-        self._temporary: Path | None = None
-        self._backup: Path | None = None
+        self._place: Replacement | None = None
         self._file: BinaryIO | None = None
         self.encoder_of: Encoder | None = None
-        self._finished = self._published = False
+        self._finished = False
 
     def write(self, table: pa.Table | pa.RecordBatch) -> None:
         """Appends rows. Their columns must match the schema."""
@@ -61,9 +60,8 @@ class Writer:
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()
-        self.retract()
-        if self._temporary is not None:
-            self._temporary.unlink(missing_ok=True)
+        if self._place is not None:
+            self._place.abort()
         self._finished = True
 
     # The steps of a commit, which `OutputSet` interleaves for several writers.
@@ -74,7 +72,7 @@ class Writer:
         if self._finished:
             return
         with _blaming(self.path):
-            _check_place(self.path)
+            check_place(self.path)
             self._open().close()
             assert self._file is not None
             self._file.flush()
@@ -84,42 +82,21 @@ class Writer:
 
     def publish(self) -> None:
         """Renames into place, and keeps the previous file under another name."""
-        assert self._temporary is not None
+        assert self._place is not None
         with _blaming(self.path):
-            _check_place(self.path)
-            if os.path.lexists(self.path):
-                backup = _unused(self.path.parent)
-                try:
-                    os.link(self.path, backup, follow_symlinks=False)
-                except (OSError, NotImplementedError):  # a file system without hard links
-                    self.path.replace(backup)
-                self._backup = backup
-            self._temporary.replace(self.path)
-        self._published = True
-
-    def retract(self) -> None:
-        """Undoes `publish`."""
-        if self._backup is not None:
-            with suppress(OSError):
-                self._backup.replace(self.path)  # does nothing if both are still one file
-                self._backup.unlink(missing_ok=True)
-        elif self._published:
-            self.path.unlink(missing_ok=True)
-        self._backup, self._published = None, False
+            self._place.publish()
 
     def settle(self) -> None:
         """Makes the commit final: nothing will be undone any more."""
-        if self._backup is not None:
-            with suppress(OSError):
-                self._backup.unlink(missing_ok=True)
-        self._backup, self._published = None, False
+        assert self._place is not None
+        self._place.settle()
 
     def _open(self) -> Encoder:
         if self._finished:
             raise ValueError(f"{self.path} is closed")
         if self.encoder_of is None:
-            self._temporary = _unused(self.path.parent)
-            self._file = self._temporary.open("xb")
+            self._place = Replacement(self.path)
+            self._file = self._place.temporary.open("xb")
             self.encoder_of = encoder_of(self._format, self._file, self.schema)
         return self.encoder_of
 
@@ -147,7 +124,7 @@ class OutputSet:
         self._directory = None if directory is None or str(directory) == "-" else Path(directory)
         self._schemas = dict(schemas)
         self._made: list[Path] = []
-        self._done = False
+        self.done = False
         self._writers: dict[str, Writer] = {}
         self._encoders: dict[str, Encoder] = {}
         if self._directory is None:
@@ -170,7 +147,7 @@ class OutputSet:
                 self._make(self._directory)
                 for writer in self._writers.values():
                     with _blaming(writer.path):
-                        _check_place(writer.path)
+                        check_place(writer.path)
             except BaseException:
                 self.abort()
                 raise
@@ -187,6 +164,15 @@ class OutputSet:
         else:
             self.abort()
 
+    @property
+    def writers(self) -> list[Writer]:
+        return list(self._writers.values())
+
+    def end_streams(self) -> None:
+        """Ends what goes to stdout."""
+        for encoder in self._encoders.values():
+            encoder.close()
+
     def write(self, name: str, table: pa.Table | pa.RecordBatch) -> None:
         """Appends rows to the results of one query."""
         if name in self._writers:
@@ -200,26 +186,12 @@ class OutputSet:
     def commit(self) -> None:
         """Moves all files into place. The files are complete before the first is renamed, and if a
         rename fails, those before it are undone."""
-        if self._done:
-            return
-        try:
-            for encoder in self._encoders.values():
-                encoder.close()
-            for writer in self._writers.values():
-                writer.finish()
-            for writer in self._writers.values():
-                writer.publish()
-        except BaseException:
-            self.abort()
-            raise
-        self._done = True
-        for writer in self._writers.values():
-            writer.settle()
+        commit_all([self])
 
     def abort(self) -> None:
-        if self._done:
+        if self.done:
             return
-        self._done = True
+        self.done = True
         for writer in self._writers.values():
             writer.abort()
         for directory in reversed(self._made):
@@ -255,10 +227,25 @@ class OutputSet:
                 raise NotADirectoryError(None, "not a directory")
 
 
-def _unused(directory: Path) -> Path:
-    """Returns a name for a temporary file. It is short, since the query's own may have the maximum
-    length."""
-    return directory / f".{secrets.token_hex(8)}.tmp"
+def commit_all(sets: Sequence[OutputSet]) -> None:
+    """Commits several sets, as if they were one."""
+    sets = [one for one in sets if not one.done]
+    writers = [writer for one in sets for writer in one.writers]
+    try:
+        for one in sets:
+            one.end_streams()
+        for writer in writers:
+            writer.finish()
+        for writer in writers:
+            writer.publish()
+    except BaseException:
+        for one in sets:
+            one.abort()
+        raise
+    for one in sets:
+        one.done = True
+    for writer in writers:
+        writer.settle()
 
 
 @contextmanager
@@ -267,11 +254,6 @@ def _blaming(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
-
-
-def _check_place(path: Path) -> None:
-    if path.is_dir():
-        raise IsADirectoryError(None, "is a directory")
 
 
 def _check_file_names(schemas: Mapping[str, pa.Schema], format: str) -> None:

@@ -115,7 +115,9 @@ class Builder(Expressions):
         node = source.node
         if node is None:
             return
-        for path, one in node.leaves():
+        for path, one in list(
+            node.leaves()
+        ):  # before it has the copies, if they go into the same tree
             assert one.type is not None
             read = x.LeafRead((source.name, (*source.path, *path)), one.type)
             self._set(into.below(path), read if one.type != ERROR else FAILED, span)

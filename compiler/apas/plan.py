@@ -28,8 +28,8 @@ TIMES: tuple[Path, ...] = tuple((label,) for label in RESERVED)
 
 @dataclass(slots=True)
 class _Need:
-    """The needed part of a subquery: leaves of its result, the steps and partials that compute
-    them, and the places read from each input."""
+    """The needed part of a subquery: leaves of its result, the steps that compute them, the partials, and
+    the places read from each input."""
 
     used: bool = False
     paths: set[Path] = field(default_factory=set)
@@ -85,7 +85,8 @@ def _need_of(subquery: BoundSubquery, need: _Need) -> None:
     wanted = [(subquery.name, path) for path in need.paths]
     steps, live = x.needed(subquery.steps, wanted)
     need.steps = tuple(steps)
-    need.partials = tuple(p for p in subquery.partials if any(s == p.structure for s, _ in live))
+    # All of them, whoever reads them: where one changes, another tuple begins.
+    need.partials = subquery.partials
     read = live | set(x.read_by(*need.partials)) | set(x.read_by(*subquery.conditions))
     for one in subquery.inputs:
         need.reads[one.name] = {path for structure, path in read if structure == one.name}

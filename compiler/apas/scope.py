@@ -186,6 +186,8 @@ class Expressions(ContextReader):
 
         def bind(arguments: Sequence[Argument]) -> Bound:
             names = ("value", *(f"argument {i + 2}" for i in range(len(entry.parameters) - 1)))
+            if e.star and entry.name != "count":
+                raise BadArgument("* is for count; give it a value")
             fewest = 0 if e.star else max(len(entry.parameters) - entry.optional, 1)
             if not fewest <= len(arguments) <= len(names):
                 raise BadArgument(f"it takes {len(names)} arguments; given {len(arguments)}")
@@ -193,6 +195,8 @@ class Expressions(ContextReader):
             types = tuple(t for place in order for t in arguments[place].tree.types)
             if entry.name == "count" and not all(arg.tree.label == VALUE for arg in arguments):
                 # Given a tree, count counts tuples regardless of their content.
+                if e.distinct:
+                    raise BadArgument("DISTINCT is for values, not trees; name one")
                 return Bound(Registered(entry, INTEGER), group("", leaf("val", INTEGER)), (), ())
             if len(types) != len(arguments):
                 raise BadArgument("it takes values, not trees")

@@ -26,16 +26,23 @@ class Reading:
         self.ahead = 0
 
     def log(self, query: str) -> ResultLog:
-        """Returns the results of a query. During a replay they are those of its latest run: readers
-        know no other."""
+        """Returns the results of a query, by its name in any case. During a replay they are those of its
+        latest run: readers know no other."""
         session = self._session
         with session.changed:
+            query = self._spelled(query)
             if session.applied < session.replayed and not self._is_latest(query):
                 self._replay()  # it is among the records that are being replayed
         if query in session.logs:
             return session.logs[query]
         hint = f"queries: {', '.join(session.logs)}"
         raise BridgeError("unknown", f"there is no query {query:.60}", hint)
+
+    def _spelled(self, name: str) -> str:
+        """Returns the name of a query as it was registered."""
+        known = [*self._session.logs, *self._session.book.queries]
+        alike = (one for one in known if one.lower() == name.lower())
+        return name if name in known else next(alike, name)
 
     def _replay(self) -> None:
         """Waits for the whole replay, which for this goes on although results wait for readers."""
@@ -64,17 +71,17 @@ class Reading:
                 if left <= 0:
                     break
                 session.changed.wait(left)
-            failed = session.book.why(latest.query) if latest.query in session.broken else None
-            failed = failed or session.run.failed.get(latest.query)
+            failed = session.book.why(log.name) if log.name in session.broken else None
+            failed = failed or session.run.failed.get(log.name)
             if failed is not None and log.end <= latest.beyond:
-                raise BridgeError("failed", f"query {latest.query} has failed: {failed}", _DROP)
+                raise BridgeError("failed", f"query {log.name} has failed: {failed}", _DROP)
             over = session.over or self._is_over(log)
             return {
                 "first": log.first,
                 "end": log.end,
                 "over": over,
                 "run": log.run,
-                "shed": session.book.shed.get(latest.query, ""),
+                "shed": session.book.shed.get(log.name, ""),
                 "bounded": log.most is not None,
                 "readers": dict(log.readers),
                 "full": session.delivery.full,
@@ -109,7 +116,7 @@ class Reading:
             self._wait_for_replay(log, trim.offset)
             session.check_open()
             if log.moves(trim.reader, trim.offset):
-                record = {"kind": "trim", **asdict(trim), "run": log.run}
+                record = {"kind": "trim", **asdict(trim), "query": log.name, "run": log.run}
                 session.journal.append(record, sync=False)
             # If a power failure loses it, rows that were read are only kept once more. But a reader
             # that has read to the end may not return.

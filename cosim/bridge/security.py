@@ -48,9 +48,12 @@ class Address:
             port = DEFAULT_PORT if parts.port is None else parts.port
         except ValueError:
             raise AddressRefused(f"{text}: the port is none from 0 to 65535", hint) from None
-        if parts.scheme not in SCHEMES or not parts.hostname or parts.path.strip("/"):
+        host = parts.hostname or ""
+        if parts.scheme not in SCHEMES or not host.isprintable() or " " in host or not host:
             raise AddressRefused(f"{text}: no address of a bridge", hint)
-        return cls(parts.hostname, port, parts.scheme == "grpc+tls")
+        if parts.path.strip("/"):
+            raise AddressRefused(f"{text}: no address of a bridge", hint)
+        return cls(host, port, parts.scheme == "grpc+tls")
 
     @property
     def loopback(self) -> bool:

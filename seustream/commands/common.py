@@ -6,7 +6,7 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from seustream.compiler.apas.compile import Compiled
@@ -95,8 +95,6 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
 
 INLINE, STANDARD_INPUT = Path("<sql>"), Path("-")
 """Names of texts that come from no file."""
-BYTE_ORDER_MARK = "\ufeff"
-"""Begins the texts of some editors."""
 
 
 def settle_text(arguments: argparse.Namespace) -> None:
@@ -116,7 +114,7 @@ def _text(arguments: argparse.Namespace) -> str:
             if one.endswith(f"={STANDARD_INPUT}"):
                 what = f"--input {one}: standard input has the queries already"
                 raise UserError([what], hint='give them with -c "SELECT …"')
-        arguments.text, arguments.file = sys.stdin.read().removeprefix(BYTE_ORDER_MARK), INLINE
+        arguments.text, arguments.file = "".join(piped()), INLINE
         return str(arguments.text)
     return read_text(arguments.file)
 
@@ -392,6 +390,16 @@ def read_text(path: Path) -> str:
         raise UserError([f"{path}: {error.strerror}"]) from None
     except UnicodeDecodeError as error:
         raise UserError([f"{path}: byte {error.start} is not UTF-8"]) from None
+
+
+def piped() -> Iterator[str]:
+    """Yields the lines of standard input, which are UTF-8 whatever the locale."""
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            what = f"standard input, line {number}: byte {error.start} is not UTF-8"
+            raise UserError([what]) from None
 
 
 def answer_requests(c: Compilation) -> None:

@@ -44,7 +44,7 @@ from seustream.hdl.device import Device, UnitCycles
 from seustream.intervals import by_files, read_intervals
 from seustream.progress import Progress
 from seustream.reading import Tuples, read, read_timed
-from seustream.writing import OutputSet
+from seustream.writing import OutputSet, commit_all
 
 FORMATS = ("csv", "jsonl", "parquet")
 
@@ -242,7 +242,7 @@ def _run(
             outputs.write(name, times.results(name, results))
         if late:
             late = [(stream, times.rows(stream, rows)) for stream, rows in late]
-            _write_late(arguments, late)
+            _write_late(outputs, arguments, late)
     if arguments.record is not None:
         from seustream.engine.sites.explain import save
 
@@ -366,7 +366,9 @@ def _check_places(c: Compilation, arguments: argparse.Namespace, inputs: list[Pa
     if arguments.late == "-":
         raise UserError(["--late -: stdout is for results"], hint="name a folder")
     results = files(arguments.output, c.program.names)
-    late = files(arguments.late, (stream.name for stream in c.streams))
+    directory = arguments.output if arguments.late is None else arguments.late
+    aside = [s.name for s in c.streams if arguments.late is not None or s.late == "side"]
+    late = files(directory, (_late_name(arguments, stream) for stream in aside))
     others = [path for path in (arguments.waves, arguments.record) if path is not None]
     keep_apart([*results, *late, *others], [*input_files(arguments), *inputs])
     both = {*map(os.path.realpath, results)} & {*map(os.path.realpath, late)}
@@ -376,15 +378,23 @@ def _check_places(c: Compilation, arguments: argparse.Namespace, inputs: list[Pa
         )
 
 
-def _write_late(arguments: argparse.Namespace, late: list[tuple[str, pa.Table]]) -> None:
-    """Writes late tuples, one file per stream, in the format of inputs; beside the results if a
-    stream asks for them with late = 'side'."""
-    before = "late." if arguments.late is None else ""
+def _write_late(
+    outputs: OutputSet, arguments: argparse.Namespace, late: list[tuple[str, pa.Table]]
+) -> None:
+    """Writes late tuples, one file per stream, in the format of inputs, and has them appear with the
+    results or not at all."""
     directory = arguments.output if arguments.late is None else arguments.late
-    schemas = {before + stream: rows.schema for stream, rows in late}
+    schemas = {_late_name(arguments, stream): rows.schema for stream, rows in late}
     with OutputSet(directory, arguments.format, schemas) as files:
         for stream, rows in late:
-            files.write(before + stream, rows)
+            files.write(_late_name(arguments, stream), rows)
+        commit_all([outputs, files])
+
+
+def _late_name(arguments: argparse.Namespace, stream: str) -> str:
+    """Returns the name of the file of late tuples. It is beside the results if the stream asks for it with
+    late = 'side'."""
+    return f"late.{stream}" if arguments.late is None else stream
 
 
 def _inputs(

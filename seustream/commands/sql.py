@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from seustream.commands.common import BYTE_ORDER_MARK, access, add_access_arguments, table
+from seustream.commands.common import access, add_access_arguments, piped, table
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import Problems
 from seustream.compiler.xsql.statements import split
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    files = {}
+    files: dict[str, Path] = {}
     for one in arguments.input:
         name, equals, path = one.partition("=")
         if not (name and equals and path):
@@ -78,6 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise UserError(
                 [f"--input {one}: a bridge is fed by others"], hint="seustream feed does it"
             )
+        if name.lower() in map(str.lower, files):
+            raise UserError([f"--input {one}: stream {name} already has an input"])
         files[name] = Path(path)
     with contextlib.ExitStack() as stack:
         here: Bridge | None = None
@@ -95,11 +97,11 @@ def run(arguments: argparse.Namespace) -> int:
         if sys.stdin.isatty():
             _typed(talk, url)
         else:
-            for number, line in enumerate(sys.stdin):
-                if not talk.hear(line if number else line.removeprefix(BYTE_ORDER_MARK)):
+            for line in piped():
+                if not talk.hear(line):
                     break
             else:
-                talk.hear(";")
+                talk.end()
             talk.refuse_unread()
         return talk.status
 
@@ -148,16 +150,26 @@ class Conversation:
                 self._try(self.results)
         return True
 
+    def end(self) -> None:
+        """Executes a statement that has begun, as if it ended here."""
+        text, self._text = self._text, ""
+        if any(split(text, Problems())):
+            self._try(lambda: self._say(text))
+            self._try(self.results)
+
     def _try(self, call: Callable[[], None]) -> None:
         """Shows an error and continues."""
         try:
             call()
         except (BridgeError, UserError) as error:
-            self.status = 2
-            said = str(error) if isinstance(error, BridgeError) else "; ".join(error.messages)
-            hint = getattr(error, "hint", None)
-            sys.stdout.flush()
-            print(f"{said}{f' ({hint})' if hint else ''}", file=sys.stderr, flush=True)
+            self._refused(error)
+
+    def _refused(self, error: BridgeError | UserError) -> None:
+        self.status = 2
+        said = str(error) if isinstance(error, BridgeError) else "; ".join(error.messages)
+        hint = getattr(error, "hint", None)
+        sys.stdout.flush()
+        print(f"{said}{f' ({hint})' if hint else ''}", file=sys.stderr, flush=True)
 
     def _say(self, text: str) -> None:
         # No retry if the answer is lost: this very statement would have taken a name.
@@ -211,22 +223,35 @@ class Conversation:
         with self._lock:
             if self.here is not None and self._read:
                 self.bridge.flush()
-            for name, (run_number, start) in list(self.names.items()):
-                found = self.bridge.latest(name)
-                if found["run"] != run_number:
-                    start = 0
-                first, end = max(start, found["first"], found["end"] - _SHOWN), found["end"]
-                if end > start:
-                    rows = self.bridge.read(name, first, end)
-                    if self.here is not None:
-                        program = self.here.session.compilation.program
-                        rows = Times(program, self._times).results(name, rows)
-                    above = f", {first - start:,} above are not shown" if first > start else ""
-                    print(f"{name}: {end - start:,} row{'s' * (end - start != 1)}{above}")
-                    print(
-                        table(list(zip(*map(_cells, rows.columns), strict=True)), rows.column_names)
-                    )
-                self.names[name] = found["run"], end
+            for name in list(self.names):
+                try:
+                    self._show(name)
+                except BridgeError as error:
+                    if error.kind != "failed":
+                        raise
+                    del self.names[name]  # it has no more of them
+                    self._refused(error)
+
+    def _show(self, name: str) -> None:
+        """Shows the results of a query that came since the last call; raises `BridgeError` behind those of
+        one that has failed."""
+        run_number, start = self.names[name]
+        while True:
+            found = self.bridge.latest(name, start)
+            if found["run"] != run_number:
+                run_number, start = found["run"], 0
+            first, end = max(start, found["first"], found["end"] - _SHOWN), found["end"]
+            self.names[name] = run_number, end
+            if end <= start:
+                return
+            rows = self.bridge.read(name, first, end)
+            if self.here is not None:
+                program = self.here.session.compilation.program
+                rows = Times(program, self._times).results(name, rows)
+            above = f", {first - start:,} above are not shown" if first > start else ""
+            print(f"{name}: {end - start:,} row{'s' * (end - start != 1)}{above}")
+            print(table(list(zip(*map(_cells, rows.columns), strict=True)), rows.column_names))
+            start = end
 
 
 def _tuples(path: Path, stream: Stream) -> tuple[pa.Table, pa.DataType]:

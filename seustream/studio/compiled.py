@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import json
 import re
@@ -11,7 +12,7 @@ from typing import Any
 
 from seustream.compiler import explain as compiler
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.errors import CompileError, suggest
+from seustream.compiler.errors import CompileError, Problem, Span, suggest
 from seustream.compiler.explain.provenance import provenance
 from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.functions import FUNCTIONS
@@ -62,11 +63,11 @@ def shown(text: str, settings: Settings) -> dict[str, Any]:
     try:
         c = compilation(text, settings)
     except CompileError as error:
-        return {"problems": [_problem(error, number) for number in range(len(error.problems))]}
+        return {"problems": [_problem(error, problem) for problem in error.problems]}
     except Error as error:
-        place = {"start": 0, "end": len(text), "line": 1, "column": 1}
+        place = {"start": 0, "end": _Places(text).of(len(text)), "line": 1, "column": 1}
         return {"problems": [{"message": str(error), "hint": error.hint, "kind": "", **place}]}
-    made = provenance(c)
+    made, places = provenance(c), _Places(c.source.text)
     return {
         "problems": [],
         "queries": [query.name for query in c.program.relations],
@@ -79,7 +80,7 @@ def shown(text: str, settings: Settings) -> dict[str, Any]:
         "texts": _texts(c),
         "pictures": _pictures(c),
         "parts": [
-            {"id": part.id, "label": part.label, "spans": [[s.start, s.end] for s in part.spans]}
+            {"id": part.id, "label": part.label, "spans": [places.span(s) for s in part.spans]}
             for part in made.parts.values()
         ],
         "links": sorted(made.links),
@@ -114,15 +115,28 @@ def _pictures(c: Compilation) -> dict[str, str]:
     return found | {name: explain(c, None, "svg", name) for name in names}
 
 
-def _problem(error: CompileError, number: int) -> dict[str, Any]:
-    problem = error.problems[number]
+class _Places:
+    """Counts places of a text as a page does: a character beyond 16 bits is two."""
+
+    def __init__(self, text: str) -> None:
+        self._wide = [place for place, letter in enumerate(text) if ord(letter) > 0xFFFF]
+
+    def of(self, place: int) -> int:
+        return place + bisect.bisect_left(self._wide, place)
+
+    def span(self, span: Span) -> list[int]:
+        return [self.of(span.start), self.of(span.end)]
+
+
+def _problem(error: CompileError, problem: Problem) -> dict[str, Any]:
     line, column = error.source.position(problem.span.start)
+    start, end = _Places(error.source.text).span(problem.span)
     return {
         "kind": problem.kind,
         "message": problem.message,
         "hint": problem.hint,
-        "start": problem.span.start,
-        "end": problem.span.end,
+        "start": start,
+        "end": end,
         "line": line,
         "column": column,
     }

@@ -36,6 +36,7 @@ from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.protocol import Statement
 from seustream.devices import SIMULATED, client
+from seustream.engine.stream.errors import EngineError
 from seustream.errors import Error, InputError
 from seustream.frames import Rows, declarations, stream_of
 from seustream.hdl.config import CONFIGURATIONS
@@ -132,23 +133,26 @@ class Studio:
             return {"status": bridge.status(), **bridge.act("query-list")}
 
     def rows(self, asked: Mapping[str, Any]) -> Response:
-        """Streams results of a query of the bridge from an offset on, as one Arrow stream after
-        another."""
+        """Streams results of a query of the bridge from an offset of a run on, as one Arrow stream after
+        another. Results of a later run, or behind a gap, are the newest."""
         query, start = str(asked.get("query", "")), _number(asked, "from", -1, 1 << 53, -1)
+        known_run = _number(asked, "run", -1, 1 << 53, -1)
         with self._client() as bridge:
             kept = bridge.latest(query)
-            if not kept["first"] <= start <= kept["end"]:  # too old, or of a bridge that restarted
+            run = kept["run"]
+            if run != known_run or not kept["first"] <= start <= kept["end"]:
                 start = max(kept["first"], kept["end"] - _ROWS)
             end = min(kept["end"], start + _ROWS)
-            table = bridge.read(query, start, end)
+            table = bridge.read(query, start, end, run)
         sink, slices = io.BytesIO(), []
         for at in range(0, table.num_rows, _SLICE):
             some = table.slice(at, _SLICE)
             with pa.ipc.new_stream(sink, table.schema) as stream:
                 stream.write_table(some)
             slices.append([start + at + some.num_rows, sink.tell()])
-        offsets = {"x-first": str(start), "x-end": str(end), "x-slices": json.dumps(slices)}
-        return Response(sink.getvalue(), headers=_HEADERS | offsets)
+        offsets = {"x-first": start, "x-end": end, "x-run": run, "x-slices": slices}
+        headers = _HEADERS | {name: json.dumps(value) for name, value in offsets.items()}
+        return Response(sink.getvalue(), headers=headers)
 
     def statement(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Has the bridge execute statements: queries registered, replaced, dropped."""
@@ -211,7 +215,7 @@ def application(
                 found = await while_connected(request, partial(answer, asked))
             except Unwanted:
                 return _refused("the client is gone", 499)
-            except (Error, CompileError, BridgeError) as error:
+            except (Error, CompileError, BridgeError, EngineError) as error:
                 return _refused(str(error), 422, getattr(error, "hint", None))
             return found if isinstance(found, Response) else JSONResponse(found, headers=_HEADERS)
 
@@ -238,7 +242,8 @@ def application(
 
 
 def _refused(message: str, status: int, hint: str | None = None) -> Response:
-    return JSONResponse({"error": message, "hint": hint}, status, headers=_HEADERS)
+    said = message.encode(errors="backslashreplace").decode()  # it may have half a character
+    return JSONResponse({"error": said, "hint": hint}, status, headers=_HEADERS)
 
 
 def _text(asked: Mapping[str, Any]) -> str:

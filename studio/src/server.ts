@@ -156,12 +156,13 @@ export async function ask<T>(what: string, about: object = {}, signal?: AbortSig
 // Some results as an Arrow stream, and the offset of the next result.
 export type Slice = { rows: ArrayBuffer; end: number };
 
-// Reads results of a query at the bridge from an offset on, in slices; from -1 on, all that it keeps.
-export async function rowsOf(query: string, from: number): Promise<{ end: number; slices: Slice[] }> {
-  const answer = await asked("rows", { query, from });
+// Reads results of a query at the bridge from an offset of a run on, in slices. Without this run, or behind a gap,
+// they are the newest.
+export async function rowsOf(query: string, run: number, from: number): Promise<{ run: number; end: number; slices: Slice[] }> {
+  const answer = await asked("rows", { query, run, from });
   const said = (name: string) => JSON.parse(answer.headers.get(name) ?? "null");
   const ends: [number, number][] = said("x-slices"); // for each slice, its end in rows and in bytes
   const bytes = await answer.arrayBuffer();
   const slices = ends.map(([end, stop], i) => ({ end, rows: bytes.slice(i > 0 ? ends[i - 1][1] : 0, stop) }));
-  return { end: said("x-end"), slices };
+  return { run: said("x-run"), end: said("x-end"), slices };
 }

@@ -72,7 +72,7 @@ class Studio {
 
   // Files that were dropped or chosen: rows of streams, or a text.
   async take(files: Iterable<File>): Promise<void> {
-    const refused: string[] = [];
+    const [refused, unread]: string[][] = [[], []];
     const every = [...files]; // a list of the browser's may change
     for (const file of every) {
       const [, name, suffix] = /^(.+)\.(\w+)$/.exec(file.name) ?? ["", "", ""];
@@ -81,13 +81,20 @@ class Studio {
         refused.push(file.name);
         continue;
       }
-      const text = await file.text();
+      let text: string;
+      try {
+        text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+      } catch {
+        unread.push(file.name);
+        continue;
+      }
       if (kind === "csv") this.files[name] = text;
       else this.text = kind === "apas" ? `REGISTER QUERY "${name.replaceAll('"', '""')}" AS APAS $$\n${text.trim()}\n$$;\n` : text;
     }
-    if (refused.length < every.length) this.changed();
+    if (refused.length + unread.length < every.length) this.changed();
     await this.guarded(async () => {
       await this.compile();
+      if (unread.length) throw new Refused(`not UTF-8 text: ${unread.join(", ")}`, "save it as UTF-8");
       if (refused.length) throw new Refused(`not opened: ${refused.join(", ")}`, "rows are .csv files, texts .xsql, .sql or .apas");
     });
   }

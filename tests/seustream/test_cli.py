@@ -15,7 +15,9 @@ import pytest
 
 from seustream import cli
 from seustream.cli import main, module_of
+from seustream.errors import OutputError
 from seustream.hdl.config import CONFIGURATIONS
+from seustream.writing import Writer
 from tests.docs.blocks import ROOT
 from tests.seustream.texts import JOIN, STREAMS, names
 
@@ -250,6 +252,39 @@ def test_inputs_are_never_overwritten(capfd: pytest.CaptureFixture[str]) -> None
     Path("q.xsql").write_text(STREAMS + "REGISTER QUERY S AS " + JOIN)
     assert main(["run", "q.xsql", *INPUTS, "-o", "out", "--late", "out"]) == 2
     assert "out/S.csv would hold results and late tuples" in capfd.readouterr().err
+
+
+def test_late_rows_beside_the_results_do_not_replace_an_input(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    text = "CREATE STREAM R (a int) WITH (late = 'side'); SELECT a FROM R WINDOW NOW"
+    Path("late.R.csv").write_text("ts,a\n5,2\n4,4\n")
+    assert main(["run", "-c", text, "--input", "R=late.R.csv"]) == 2
+    assert "late.R.csv would be overwritten" in capfd.readouterr().err
+    assert Path("late.R.csv").read_text() == "ts,a\n5,2\n4,4\n"
+
+
+@pytest.mark.parametrize("fails", ["finish", "publish"])
+@pytest.mark.parametrize("which", ["q0", "R"])
+def test_late_rows_and_results_appear_together(
+    which: str, fails: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("r.csv").write_text("ts,a,b\n9,1,10\n2,2,20\n")
+    for folder, name in (("late", "R"), ("out", "q0")):
+        Path(folder).mkdir()
+        Path(folder, f"{name}.csv").write_text("old\n")
+    works = getattr(Writer, fails)
+
+    def full(writer: Writer) -> None:
+        if writer.path.stem == which:
+            raise OutputError(f"{writer.path}: cannot be written: No space left on device")
+        works(writer)
+
+    monkeypatch.setattr(Writer, fails, full)
+    assert main(["run", "q.xsql", *INPUTS, "-o", "out", "--late", "late"]) == 2
+    assert "No space left" in capfd.readouterr().err
+    assert {path.read_text() for path in Path().glob("*/*")} == {"old\n"}
+    assert names("late") + names("out") == ["late/R.csv", "out/q0.csv"]
 
 
 # --- usage and faults ----------------------------------------------------------

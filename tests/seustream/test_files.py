@@ -59,6 +59,38 @@ def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
     assert list((tmp_path / "taken").iterdir()) == []
 
 
+def test_a_folder_in_the_place_of_one_file_changes_no_other(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    for name in "ac":
+        (tmp_path / name).write_text("old")
+    with pytest.raises(UserError, match="b: Is a directory"):
+        write_all(tmp_path, dict.fromkeys("abc", b"new"))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b", "c"]
+    assert [(tmp_path / name).read_text() for name in "ac"] == ["old", "old"]
+
+
+@pytest.mark.parametrize("stops", [KeyboardInterrupt(), SystemExit(143), OSError(28, "No space")])
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_an_end_between_two_files_undoes_the_first(
+    at: int, stops: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_text("old")
+    into, renamed = Path.replace, list[Path]()
+
+    def replace(self: Path, target: Path) -> Path:
+        if len(renamed) == at and not renamed.count(target):
+            renamed.append(target)
+            raise stops
+        renamed.append(target)
+        return into(self, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    with pytest.raises((UserError, KeyboardInterrupt, SystemExit)):
+        write_all(tmp_path, dict.fromkeys("abc", b"new"))
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").read_text() == "old"
+
+
 def test_a_folder_that_is_a_file_is_a_users_error(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("")
     with pytest.raises(UserError, match="f: "):

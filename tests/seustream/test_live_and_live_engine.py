@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -132,6 +132,31 @@ def test_mistakes() -> None:
     con.close()
     with pytest.raises(ss.Error):
         ss.connect("grpc://127.0.0.1:1")
+
+
+def test_rows_that_are_refused_leave_no_stream_behind() -> None:
+    with ss.connect() as con:
+        with pytest.raises(ss.Error, match="column ts has type double"):
+            con.push("R", {"ts": [1.5], "a": [1]})
+        assert con.sql("SHOW STREAMS") is None
+        con.push("R", {"ts": [1], "a": [1.5]})
+        con.sql("SELECT a FROM R WINDOW NOW")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ss.run("SELECT a FROM R", R="missing.csv.gz"),
+        lambda: ss.run("SELECT a FROM R", R="a\0.csv"),
+        lambda: ss.run(Path("a\0b"), R={"ts": [1], "a": [1]}),
+        lambda: ss.connect("grpc://127.0.0.1:1", token=5),  # type: ignore[arg-type]
+        lambda: ss.connect("grpc://a b:1"),
+        lambda: ss.connect(writer=b"w"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_raised_is_an_error_of_ours(call: Callable[[], object]) -> None:
+    with pytest.raises(ss.Error):
+        call()
 
 
 TABLE = """CREATE STREAM R (a int, b int); CREATE TABLE t (a int, n varchar);

@@ -27,6 +27,7 @@ from seustream.engine.temporal.columnar.evaluate import (
     Evaluator,
     as_numpy,
     holds,
+    interval_of,
     mapped,
     only,
     taken,
@@ -103,11 +104,12 @@ class ColumnarAggregate:
         lo = np.minimum(np.searchsorted(cuts, first_start), count)
         hi = np.maximum(np.searchsorted(cuts, np.minimum(te, end)), lo)
         live = spans.counts(lo, hi, count)
-        finals = [
-            column
-            for partial, columns in zip(self.node.partials, values, strict=True)
-            for column in self._final(partial, columns, lo, hi, live)
-        ]
+        with self.faults.naming(interval_of((cuts[:-1], cuts[1:]))):
+            finals = [
+                column
+                for partial, columns in zip(self.node.partials, values, strict=True)
+                for column in self._final(partial, columns, lo, hi, live)
+            ]
         some = np.flatnonzero(live)
         starts, ends = cuts[some], cuts[some + 1]
         finals = [only(column, some) for column in finals]
@@ -264,22 +266,24 @@ class IndexedAggregate:
         starts, ends = (np.array([each[i] for each in found], np.int64) for i in (0, 1))
         of = [(p.place, type) for p in self.node.partials for type in p.bound.result.types]
         finals = []
-        for at, (place, type) in enumerate(of):
-            column = [values[at] for _, _, values in found]
-            for row, value in enumerate(column):
-                if isinstance(value, Fault):
-                    self.faults.add(place, 1, row)
-                    column[row] = None
-            finals.append(pa.array(column, arrow_type(type)))
+        with self.faults.naming(interval_of((starts, ends))):
+            for at, (place, type) in enumerate(of):
+                column = [values[at] for _, _, values in found]
+                for row, value in enumerate(column):
+                    if isinstance(value, Fault):
+                        self.faults.add(place, 1, row)
+                        column[row] = None
+                finals.append(pa.array(column, arrow_type(type)))
         return _mapped(self.node, starts, ends, finals, self.faults)
 
 
 def _arguments(node: n.AggregateNode, x: IntervalBatch, faults: Faults) -> list[list[pa.Array]]:
     """Returns the arguments of each partial aggregate for the tuples."""
     evaluator, found = Evaluator(node.frame, x.array, len(x), faults), []
-    for partial in node.partials:
-        evaluator.steps(partial.before)
-        found.append([evaluator.value(argument) for argument in partial.arguments])
+    with faults.naming(interval_of(x.array)):
+        for partial in node.partials:
+            evaluator.steps(partial.before)
+            found.append([evaluator.value(argument) for argument in partial.arguments])
     return found
 
 

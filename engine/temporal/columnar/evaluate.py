@@ -101,11 +101,11 @@ def holds(filter: n.Filter, columns: Array, count: int, faults: Faults) -> Ints:
             return Evaluator(filter.frame, columns, count, faults).leaf
         return Evaluator(filter.frame, Taken(columns, left), len(left), faults).leaf
 
-    with faults.naming(_interval_of(columns)):
+    with faults.naming(interval_of(columns)):
         return survivors(filter.conditions, leaves, count, faults)
 
 
-def _interval_of(columns: Array) -> Callable[[int], str]:
+def interval_of(columns: Sequence[Any]) -> Callable[[int], str]:
     """Returns a function that names a row by its lifetime."""
     return lambda row: f"[{columns[0][row]},{columns[1][row]})"
 
@@ -141,7 +141,7 @@ def taken(column: Any, rows: Ints | slice) -> Any:
 def mapped(map: n.Map, columns: Array, count: int, faults: Faults) -> list[pa.Array]:
     """Returns the result's columns, without ts and te."""
     evaluator = Evaluator(map.frame, columns, count, faults)
-    with faults.naming(_interval_of(columns)):
+    with faults.naming(interval_of(columns)):
         evaluator.steps(map.steps)
     return [evaluator.out[at] for at in range(2, map.width)]
 

@@ -19,7 +19,14 @@ from seustream.compiler.language.faults import Faults
 from seustream.engine.stream.sorting import lexsort
 from seustream.engine.temporal import library
 from seustream.engine.temporal.columnar.batch import IntervalBatch, concatenated
-from seustream.engine.temporal.columnar.evaluate import Evaluator, as_numpy, holds, mapped, taken
+from seustream.engine.temporal.columnar.evaluate import (
+    Evaluator,
+    as_numpy,
+    holds,
+    interval_of,
+    mapped,
+    taken,
+)
 from seustream.engine.temporal.columnar.operators import Ints, Output
 from seustream.engine.temporal.elements import FOREVER
 
@@ -166,9 +173,10 @@ class ColumnarJoin:
     def _guarded(self, i: int, x: IntervalBatch) -> Ints:
         """Returns the rows that satisfy the condition on their side. The terms are evaluated only
         to count their faults."""
-        for term in self.terms[i]:
-            if not isinstance(term.conditions[0], LeafRead):
-                Evaluator(term.frame, x.array, len(x), self.faults).value(term.conditions[0])
+        with self.faults.naming(interval_of(x.array)):
+            for term in self.terms[i]:
+                if not isinstance(term.conditions[0], LeafRead):
+                    Evaluator(term.frame, x.array, len(x), self.faults).value(term.conditions[0])
         return holds(self.sides[i].guard, x.array, len(x), self.faults)
 
     def save(self) -> Any:

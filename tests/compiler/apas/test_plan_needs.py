@@ -1,6 +1,6 @@
 """Compares the columns on the edges of random queries with the needs by definition: walking
-backwards from the output, an attribute is needed if a condition reads it, or an attribute that is
-needed does."""
+backwards from the output, an attribute is needed if a condition or an aggregate reads it, or an attribute
+that is needed does."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def carried(definitions: list[Definition]) -> dict[str, list[set[str]]]:
         for attribute in reversed(d.reads):
             if (d.name, attribute) in needed:
                 needed |= set(d.reads[attribute])
-        mine = [a for a in d.reads if (d.name, a) in needed]
+        # Where an aggregate changes another tuple begins, so an aggregation needs all of its own.
+        mine = [a for a in d.reads if (d.name, a) in needed or d.aggregates]
+        needed |= {read for a in mine if d.aggregates for read in d.reads[a]}
         results = {read for a in mine for read in d.reads[a] if read[0] != d.name}
         needed |= set(d.conditions)
         whole = results | set(d.conditions)

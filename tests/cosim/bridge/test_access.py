@@ -66,7 +66,7 @@ def test_commands_come_in_with_a_certificate_and_not_without(
 ) -> None:
     url, folder = place
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("sys.stdin", io.StringIO("LIST;"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"LIST;")))
     assert main([*command, url, *OPTIONS]) == 0, capfd.readouterr().err
     with monkeypatch.context() as quick:
         quick.setattr("seustream.cosim.bridge.client._FIRST_PAUSE", 9.0)

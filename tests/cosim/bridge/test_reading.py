@@ -59,6 +59,19 @@ def test_readers_positions_survive(tmp_path: Path) -> None:
     assert seen == wanted(compilation, rows)["pairs"]
 
 
+def test_a_query_is_read_by_its_name_in_any_case(tmp_path: Path) -> None:
+    rows, compilation = streams(100, 1), compiled()
+    with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
+        client.load(compilation, p.Run(keep=("pairs",)))
+        feed_epoch(client, 0, rows)
+        client.end()
+        seen = [multiset(table) for table in client.results("PAIRS", reader="r")]
+        assert sum(seen, Counter()) == wanted(compilation, rows)["pairs"]
+        assert client.latest("pairs")["readers"].keys() == {"r"}
+        with pytest.raises(BridgeError, match="no query pear"):
+            client.latest("pear")
+
+
 def test_a_slow_reader_stops_the_writer(tmp_path: Path) -> None:
     rows, compilation = streams(400, 5), compiled()
     limits = replace(USUAL, result_rows=50, waiting_rows=100, patience=0.2)

@@ -36,7 +36,16 @@ def test_addresses(text: str, address: Address, loopback: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "127.0.0.1:9", "http://x:9", "grpc://x:99999", "grpc://x/y", "grpc://[::1"]
+    "text",
+    [
+        "",
+        "127.0.0.1:9",
+        "http://x:9",
+        "grpc://x:99999",
+        "grpc://x/y",
+        "grpc://[::1",
+        "grpc://a b:1",
+    ],
 )
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(AddressRefused):

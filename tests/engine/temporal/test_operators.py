@@ -344,6 +344,56 @@ def test_values_that_do_not_exist_are_null_and_counted() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("last", "due"),
+    [
+        ("where window.now($o) select r[m = $o.m]", [(0, 1, 1), (2, 3, 1), (5, 6, 1)]),
+        (
+            "where window.now($o) select r[m = $o.m, n = $o.n]",
+            [(0, 1, 1, 1), (2, 3, 1, 2), (5, 6, 1, 1)],
+        ),
+        (
+            "where window.range($o, 2) select r[k = agg.count($o)]",
+            [(0, 2, 1), (2, 4, 1), (5, 7, 1)],
+        ),
+        ("select r[m = $o.m]", [(0, 2, 1), (2, 5, 1), (5, 10, 1)]),
+    ],
+)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_an_aggregate_that_nobody_reads_begins_tuples(
+    last: str, due: list[tuple[int, ...]], profile: Profile
+) -> None:
+    """Tuples are merged if all values of their aggregation are equal, also those that are not read."""
+    text = f"from o[n = agg.count($A), m = agg.min($A.v)]; {last}"
+    one = Run(text, TWO, profile)
+    one.feed("A", insertion(0, 10, 0, 1), insertion(2, 5, 0, 2))
+    assert one.finish() == due
+
+
+def test_a_time_table_whose_aggregates_are_not_read() -> None:
+    """The example of section 3, of which only a constant is read."""
+    text = (
+        "from where window.table($A, $A.k) select o[n = agg.count($A), s = agg.sum($A.v), c = 5];"
+        " select r[c = $o.c]"
+    )
+    one = Run(text, TWO)
+    rows = [
+        (2, FOREVER, 1, 10),
+        (2, FOREVER, 2, 3),
+        (5, FOREVER, 1, 4),
+        (8, 12, -2, 0),
+        (9, 9, -1, 0),
+    ]
+    one.feed("A", *(insertion(*row) for row in rows))
+    assert one.finish() == [(2, 5, 5), (5, 8, 5), (8, 9, 5), (9, 12, 5)]
+
+
+def test_the_result_can_be_copied_into_a_group_of_its_own() -> None:
+    one = Run("select r[k = $A.v, g[$r[T]]]", TWO)
+    one.feed("A", insertion(1, 2, 0, 7))
+    assert one.finish() == [(1, 2, 7, 7)]
+
+
 @pytest.mark.acceptance(38)
 def test_strict_values_that_do_not_exist_raise_exceptions() -> None:
     one = Run("select [x = 7 / $A.k, y = $A.v * 2]", TWO, Profile(strict=True))

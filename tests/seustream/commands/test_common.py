@@ -36,7 +36,7 @@ def test_a_table_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch
 def test_standard_input_is_not_read_twice(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT a FROM e WINDOW NOW"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"SELECT a FROM e WINDOW NOW")))
     assert main(["run", "-", "--input", "e=-", "-o", "-"]) == 2
     assert capsys.readouterr().err == (
         "seustream: --input e=-: standard input has the queries already\n"

@@ -45,7 +45,9 @@ def test_compile_writes_image_manifest_and_listing(capfd: pytest.CaptureFixture[
 
 def test_queries_without_a_file_have_a_plain_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["compile", "-c", STREAMS + JOIN, "-o", "given"]) == 0
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"\ufeff{STREAMS}{JOIN}"))
+    monkeypatch.setattr(
+        "sys.stdin", io.TextIOWrapper(io.BytesIO(f"\ufeff{STREAMS}{JOIN}".encode()))
+    )
     assert main(["compile", "-", "-o", "read"]) == 0
     for folder in ("given", "read"):
         found = [f"{folder}/query.{kind}" for kind in ("json", "lst", "wjas")]

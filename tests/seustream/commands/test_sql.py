@@ -115,6 +115,35 @@ def test_a_mistake_has_its_place_and_the_rest_goes_on() -> None:
     assert "query q0 is RUNNING" in out
 
 
+def test_a_query_that_fails_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("ts,a\n1,3\n2,0\n3,1\n")
+    status, out, error = said(
+        "CREATE STREAM R (a int); REGISTER QUERY ok AS SELECT a FROM R;\n"
+        "REGISTER QUERY q AS SELECT 6 / a AS b FROM R WITH (strict);",
+        "--input",
+        f"R={tmp_path / 'r.csv'}",
+    )
+    assert status == 2
+    assert "ok: 3 rows" in out
+    assert "query q has failed: division by zero" in error
+
+
+def test_a_text_that_ends_within_quotes_is_refused() -> None:
+    status, out, error = said(
+        "CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R;\n"
+        "REGISTER QUERY p AS SELECT a FROM R WHERE 'x;\nREGISTER QUERY r AS SELECT a FROM R;\n"
+    )
+    assert status == 2
+    assert "unterminated" in error
+    assert "query q is RUNNING" in out
+
+
+def test_bytes_that_are_no_text() -> None:
+    done = subprocess.run([*SQL], input=b"SELECT \xff;\n", capture_output=True, timeout=120)
+    assert done.returncode == 2
+    assert b"standard input, line 1: byte 7 is not UTF-8" in done.stderr
+
+
 def test_bad_options() -> None:
     for options, want in (
         (["--input", "R"], "want STREAM=FILE"),

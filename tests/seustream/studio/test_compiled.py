@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from seustream.studio.compiled import Settings, shown, words
 
 TEXT = """CREATE STREAM R (a int); CREATE STREAM S (d int);
@@ -36,6 +38,23 @@ def test_problems_are_at_their_place_as_on_the_command_line() -> None:
     first, second = found["problems"]
     assert (first["line"], first["column"], first["hint"]) == (2, 48, "did you mean a?")
     assert (second["line"], second["kind"]) == (2, "unknown-column")
+
+
+@pytest.mark.parametrize("before", ["", "-- 😀 ü 😀\n"])
+def test_places_are_counted_as_the_editor_does(before: str) -> None:
+    """It counts units of 16 bits."""
+
+    def at(text: str, what: str) -> int:
+        return len(text[: text.index(what)].encode("utf-16-le")) // 2
+
+    wrong = before + TEXT.replace("R.a", "R.aa")
+    (problem,) = shown(wrong, Settings())["problems"]
+    assert problem["start"] == at(wrong, "R.aa") + 2
+    assert problem["end"] - problem["start"] == 2
+    right = before + TEXT
+    (part,) = (p for p in shown(right, Settings())["parts"] if p["id"].startswith("query:"))
+    (begin, _), *_ = part["spans"]
+    assert begin == at(right, "REGISTER")
 
 
 def test_a_query_of_the_engine_has_no_machine() -> None:

@@ -241,10 +241,10 @@ def test_results_come_in_slices(
     kept = pa.table({"a": range(100_000)}).slice(3)  # the first three are gone
     bridge = MagicMock()
     bridge.__enter__.return_value = bridge
-    bridge.latest.return_value = {"first": 3, "end": 100_000}
-    bridge.read.side_effect = lambda _, first, end: kept.slice(first - 3, end - first)
+    bridge.latest.return_value = {"first": 3, "end": 100_000, "run": 2}
+    bridge.read.side_effect = lambda _, first, end, run: kept.slice(first - 3, end - first)
     monkeypatch.setattr(Studio, "_client", lambda _: bridge)
-    answer = ask(browser, "rows", {"query": "q", "from": start})
+    answer = ask(browser, "rows", {"query": "q", "run": 2, "from": start})
     first = start if 3 <= start <= 100_000 else 100_000 - (1 << 15)
     end = min(first + (1 << 15), 100_000)
     assert (answer.headers["x-first"], answer.headers["x-end"]) == (str(first), str(end))
@@ -257,6 +257,43 @@ def test_results_come_in_slices(
         assert found[-1] == after - 1
     assert stop == len(answer.content)
     assert found == list(range(first, end))
+
+
+def test_results_of_a_later_run_are_no_continuation(
+    browser: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query that was registered anew has other rows at the same offsets, even other columns."""
+    bridge = MagicMock()
+    bridge.__enter__.return_value = bridge
+    bridge.latest.return_value = {"first": 0, "end": 5, "run": 3}
+    bridge.read.side_effect = lambda _, first, end, run: pa.table({"b": range(first, end)})
+    monkeypatch.setattr(Studio, "_client", lambda _: bridge)
+    answer = ask(browser, "rows", {"query": "q", "run": 2, "from": 3})
+    assert (answer.headers["x-first"], answer.headers["x-run"]) == ("0", "3")
+    assert pa.ipc.open_stream(answer.content).read_all()["b"].to_pylist() == [0, 1, 2, 3, 4]
+    bridge.read.assert_called_with("q", 0, 5, 3)
+    again = ask(browser, "rows", {"query": "q", "run": 3, "from": 3})
+    assert again.headers["x-first"] == "3"
+
+
+DIVIDES = "CREATE STREAM I (v int, te bigint); REGISTER QUERY q AS APAS $$ select [z = 1 / $I.v] $$ WITH (strict)"
+PATTERN = "CREATE STREAM E (x int); REGISTER QUERY p AS PATTERN ANY a; ANY b FROM E WITHIN 9 ms RETURN a.x;"
+
+
+@pytest.mark.parametrize(
+    ("what", "about", "said"),
+    [
+        ("flow", {"text": DIVIDES, "files": {"I": "ts,te,v\n1,3,0\n"}}, "division by zero"),
+        ("watch", {"text": PATTERN, "engine": "columns"}, "no trace of engine columns"),
+        ("run", {"text": TEXT, "files": {"\ud800": "x"}}, "\\ud800.csv"),
+    ],
+)
+def test_what_fails_while_it_runs_is_said(
+    browser: TestClient, what: str, about: object, said: str
+) -> None:
+    answer = ask(browser, what, about)
+    assert answer.status_code == 422, answer.text
+    assert said in answer.json()["error"]
 
 
 def test_without_a_bridge_there_is_nothing_live(browser: TestClient) -> None:
