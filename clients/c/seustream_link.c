@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { FLAG = 0x7e, ESCAPE = 0x7d, ESCAPED = 0x20 };
+enum { VERSION = 3, FLAG = 0x7e, ESCAPE = 0x7d, ESCAPED = 0x20 };
 enum { OPEN = 1, OPENED = 2, DATA = 3, ASK = 4, LOST = 5, GAP = 6 };
 enum { COMMAND = 1, RAW = 2, MARK_IN = 3 };
 enum { RESPONSE = 1, RESULT = 2, HANDED_OVER = 3, MARK_OUT = 4, RESULTS = 5 };
@@ -165,7 +165,9 @@ static void take_frame(seu_link *link) {
   if (get16(body + 1) != link->number) return;
   link->heard = link->line.now(link->line.context);
   link->silent = false;
-  if (body[0] == OPENED && body[HEADER - 1] == SEU_IDENTITY) {
+  if (body[0] == OPENED && (body[HEADER - 1] != SEU_IDENTITY || body[HEADER] != VERSION)) {
+    link->broken = true;
+  } else if (body[0] == OPENED) {
     memcpy(link->identity, body + HEADER, SEU_IDENTITY);
     link->limit = (uint16_t)(get16(body + 5) + get16(body + 7));
     link->opened = true;
@@ -243,13 +245,12 @@ static int step(seu_link *link) {
 }
 
 static int put(seu_link *link, const uint8_t *data, size_t bytes) {
+  /* While the host was elsewhere, nobody listened. */
+  link->heard = link->line.now(link->line.context);
+  link->asks_at = link->heard + link->wait;
   while (link->waiting + bytes > sizeof link->out) {
     int error = step(link);
     if (error) return error;
-  }
-  if (!link->waiting) { /* nothing was outstanding until now */
-    link->heard = link->line.now(link->line.context);
-    link->asks_at = link->heard + link->wait;
   }
   memcpy(link->out + link->waiting, data, bytes);
   link->waiting += bytes;
@@ -276,9 +277,10 @@ static int open_as(seu_link *link, uint16_t number) {
     uint64_t now = link->line.now(link->line.context), until = now + link->waits;
     if (now - began > link->patience) return SEU_NO_ANSWER;
     int error = send_frame(link, OPEN, 0, NULL, 0);
-    while (!error && !link->opened && (now = link->line.now(link->line.context)) < until)
+    while (!error && !link->opened && !link->broken && (now = link->line.now(link->line.context)) < until)
       error = listen(link, (unsigned)(until - now));
     if (error) return error;
+    if (link->broken) return SEU_PROTOCOL;
     if (link->opened) break;
     if (link->waits < 8 * link->wait) link->waits *= 2;
   }

@@ -7,7 +7,7 @@ _TEXT_OF_TIME = (
     "extract(year FROM t) takes a field out of a time, CAST(t AS varchar) gives the whole"
 )
 _LATER = "add an interval: t + INTERVAL '1' DAY"
-_APART = "the difference of two times is an interval: extract(day FROM b - a)"
+_APART = "the difference of two times is an interval: extract(day FROM b - a); of dates, it counts midnights"
 _SEVERAL = "several groupings are a UNION ALL of SELECTs"
 _ROWS_ELSEWHERE = "a SELECT looks for rows of another stream: CREATE STREAM j AS SELECT * FROM R WHERE EXISTS (SELECT ...), and read j"
 _ONE_VALUE = "a column has one value a row; regexp_extract(x, 'pattern') takes a part of a text"
@@ -25,6 +25,7 @@ _INSTEAD = {
      "proctime", "current_watermark"): _CLOCK,
     ("strftime", "date_format", "to_char", "format_timestamp"): _TEXT_OF_TIME,
     ("date_add", "dateadd", "timestampadd", "date_sub", "add_months"): _LATER,
+    ("match_rowtime",): "LAST(v.ts) is the time of the last row of a variable v",
     ("datediff", "date_diff", "timestampdiff", "age", "months_between"): _APART,
     ("unix_timestamp", "to_unixtime", "epoch"): "extract(epoch FROM t), or epoch_ms(t)",
     ("from_unixtime", "to_timestamp_ltz", "timestamp_seconds"): "timestamp_millis(1000 * x)",

@@ -15,6 +15,8 @@ from seustream.compiler.wjasip.image import encode
 from seustream.cosim.boards.datagrams import VirtualUdpBoard
 from seustream.cosim.export.words import load_words, packed
 from seustream.cosim.golden import GoldenDevice
+from seustream.hdl.boards.identity import LENGTH
+from seustream.hdl.boards.protocol import VERSION
 from seustream.hdl.control_words import Verdict
 from tests.cosim.boards.cable import networked as board
 from tests.cosim.boards.test_datagrams import Network
@@ -23,19 +25,23 @@ from tests.cosim.generate import random_arrivals, random_queries
 from tests.cosim.queries import Raw, batch, build, handed_over, rows_of
 from tests.docs.blocks import ROOT
 
-SOURCES = [*sorted((ROOT / "clients" / "c").glob("*.c")), Path(__file__).with_name("host.c")]
+LIBRARY = ROOT / "clients" / "c"
 FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsanitize=undefined"]
 
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compiles the program, which must not cause a warning."""
+    return compiled(Path(__file__).with_name("host.c"), tmp_path_factory.mktemp("c"))
+
+
+def compiled(program: Path, folder: Path) -> Path:
+    """Compiles a program with the library, which must not cause a warning."""
     compiler = shutil.which("cc")
     assert compiler is not None
-    program = tmp_path_factory.mktemp("c") / "host"
-    include = f"-I{ROOT / 'clients' / 'c'}"
-    subprocess.run([compiler, *FLAGS, include, *map(str, SOURCES), "-o", program], check=True)
-    return program
+    sources = [*sorted(LIBRARY.glob("*.c")), program]
+    made = folder / program.stem
+    subprocess.run([compiler, *FLAGS, f"-I{LIBRARY}", *map(str, sources), "-o", made], check=True)
+    return made
 
 
 @pytest.mark.parametrize(("seed", "leaps"), [(7, False), (8, True)])
@@ -104,3 +110,30 @@ def test_silence_is_an_error(host: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr == "open: -1\n"
+
+
+PROTOCOL = -4
+
+
+@pytest.mark.parametrize(
+    ("version", "length", "pause", "due"),
+    [
+        (VERSION, LENGTH, 0, (0, 0)),
+        (VERSION, LENGTH, 100, (0, 0)),
+        (VERSION, LENGTH, 6_000, (0, 0)),
+        (VERSION + 1, LENGTH, 0, (PROTOCOL, PROTOCOL)),
+        (VERSION, LENGTH + 4, 0, (PROTOCOL, PROTOCOL)),
+        (VERSION, 0, 0, (PROTOCOL, PROTOCOL)),
+    ],
+)
+def test_a_board_that_answers_at_once(
+    version: int, length: int, pause: int, due: tuple[int, int], tmp_path: Path
+) -> None:
+    """However long a host pauses between tuples, the board is not the one that is silent; one of another
+    protocol is refused."""
+    program = compiled(Path(__file__).with_name("prompt.c"), tmp_path)
+    done = subprocess.run(
+        [program, str(version), str(length), str(pause)],
+        capture_output=True, text=True, check=True, timeout=100,
+    )  # fmt: skip
+    assert done.stdout == f"open {due[0]}\nall {due[1]}\n"
