@@ -65,9 +65,12 @@ def read_timed(path: Path, stream: Stream, warn: Warn | None = None) -> Tuples:
 def check(file: PlainFile) -> None:
     """Raises `InputError` for what is no file to read, or of no known format."""
     path = file.path
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder in a folder", f"name it by a pattern: {path}/*")
+    if path.suffix.lower() not in _READERS:
+        known = ", ".join(_READERS)
+        raise InputError(f"{file.said}: unknown format, the known suffixes are {known}")
     try:
-        if path.is_dir():
-            raise InputError(f"{path}: is a folder in a folder", f"name it by a pattern: {path}/*")
         if path.exists() and not path.is_file():
             raise InputError(f"{path}: is a pipe or a device, expected a file: it is read twice")
         with path.open("rb"):
@@ -76,9 +79,6 @@ def check(file: PlainFile) -> None:
         raise InputError(f"{file.said}: no such file") from None
     except OSError as error:
         raise InputError(f"{file.said}: cannot be read: {error.strerror or error}") from None
-    if path.suffix.lower() not in _READERS:
-        known = ", ".join(_READERS)
-        raise InputError(f"{file.said}: unknown format, the known suffixes are {known}")
 
 
 def _read_file(file: PlainFile, stream: Stream, warn: Warn) -> Tuples:

@@ -153,7 +153,8 @@ class Conversation:
     def end(self) -> None:
         """Executes a statement that has begun, as if it ended here."""
         text, self._text = self._text, ""
-        if any(split(text, Problems())):
+        problems = Problems()
+        if any(split(text, problems)) or problems.found:
             self._try(lambda: self._say(text))
             self._try(self.results)
 

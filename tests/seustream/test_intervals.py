@@ -138,7 +138,7 @@ def test_a_schema_is_that_of_rows_or_of_lists() -> None:
     lists = '[["at", [["x", "INTEGER"]]], ["ok", "BOOLEAN"]]'
     assert read_schema(put("a.json", lists), "S") == of_rows
     for bad in ('[["v", "FLOAT"]]', "{", "[" * 100_000):
-        with pytest.raises(InputError, match=r"^a\.json:1: "):
+        with pytest.raises(InputError, match=r"^a\.json:(1:)? "):
             read_schema(put("a.json", bad), "S")
 
 

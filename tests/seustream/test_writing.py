@@ -181,7 +181,7 @@ def test_places_that_cannot_be_written() -> None:
     for directory, message in [
         ("file", "file: cannot be written: not a directory"),
         ("file/x", "file/x: cannot be written: Not a directory"),
-        ("out", "out/q.csv: cannot be written: is a directory"),
+        ("out", "out/q.csv: cannot be written: Is a directory"),
     ]:
         with pytest.raises(OutputError) as caught, OutputSet(directory, "csv", {"q": ONE}):
             pass

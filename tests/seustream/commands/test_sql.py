@@ -118,14 +118,15 @@ def test_a_mistake_has_its_place_and_the_rest_goes_on() -> None:
 def test_a_query_that_fails_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("ts,a\n1,3\n2,0\n3,1\n")
     status, out, error = said(
-        "CREATE STREAM R (a int); REGISTER QUERY ok AS SELECT a FROM R;\n"
-        "REGISTER QUERY q AS SELECT 6 / a AS b FROM R WITH (strict);",
+        "CREATE STREAM R (a int); REGISTER QUERY ok AS SELECT a FROM R;"
+        " REGISTER QUERY q AS SELECT 6 / a AS b FROM R WITH (strict);",
         "--input",
         f"R={tmp_path / 'r.csv'}",
     )
     assert status == 2
     assert "ok: 3 rows" in out
-    assert "query q has failed: division by zero" in error
+    assert "query q has failed" in error
+    assert "division by zero" in error
 
 
 def test_a_text_that_ends_within_quotes_is_refused() -> None:
@@ -134,7 +135,7 @@ def test_a_text_that_ends_within_quotes_is_refused() -> None:
         "REGISTER QUERY p AS SELECT a FROM R WHERE 'x;\nREGISTER QUERY r AS SELECT a FROM R;\n"
     )
     assert status == 2
-    assert "unterminated" in error
+    assert "this string does not end" in error
     assert "query q is RUNNING" in out
 
 
