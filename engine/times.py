@@ -15,6 +15,7 @@ does, results can, too.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -46,6 +47,14 @@ UNKNOWN = pa.null()
 """The type of times of which none has been seen yet. It gives way to every other."""
 INSTANT = pa.timestamp("us", "UTC")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuples:
+    """A source's tuples, and the type of its times there, `UNKNOWN` if it has none."""
+
+    rows: pa.Table
+    time: pa.DataType
 
 
 class Times:

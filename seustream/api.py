@@ -22,11 +22,10 @@ from seustream.engine.assembly import answer_schemas, streams_read
 from seustream.engine.graph import GraphRun, drive
 from seustream.engine.runs import Report
 from seustream.engine.stream.merge import OnLate
-from seustream.engine.times import Times
+from seustream.engine.times import Times, Tuples
 from seustream.errors import InputError, QueryError
 from seustream.frames import Rows, declarations, has_word, readable, stream_of, tuples_of
 from seustream.hdl.device import Device
-from seustream.reading import Tuples
 from seustream.results import QueryResult, QueryResults
 from seustream.texts import NAME, check_text, text_of, translated
 

@@ -18,9 +18,10 @@ from seustream.compiler.errors import Problems, SourceText
 from seustream.compiler.pattern.tree import Header
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.parse import parse
+from seustream.engine.times import Tuples
 from seustream.errors import InputError
 from seustream.fitting import separator_hint
-from seustream.reading import Tuples, read_timed, take_table
+from seustream.reading import read_timed, take_table
 from seustream.suggested import columns_of, type_of
 from seustream.tables import fold
 

@@ -25,9 +25,10 @@ from seustream.compiler.language.types import Type
 from seustream.compiler.xsql.intervals import END, interval_stream
 from seustream.engine.stream.schema import in_milliseconds
 from seustream.engine.temporal.elements import FOREVER
+from seustream.engine.times import Tuples
 from seustream.errors import InputError, UserError
 from seustream.inputs import plain_files
-from seustream.reading import SUFFIXES, Tuples, read_timed, take_table
+from seustream.reading import SUFFIXES, read_timed, take_table
 from seustream.suggested import columns_of, type_of
 from seustream.tables import BadCells, fields, fold, from_text
 

@@ -13,7 +13,6 @@ import warnings
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -24,20 +23,12 @@ import pyarrow.csv as pa_csv
 from seustream.columns import from_column
 from seustream.compiler.catalogue import Stream
 from seustream.engine.stream.schema import TABLE_TIME, stream_schema, with_time
-from seustream.engine.times import UNKNOWN
+from seustream.engine.times import UNKNOWN, Tuples
 from seustream.errors import InputError
 from seustream.fitting import Columns, InputFile, Warn, places_of
 from seustream.inputs import PlainFile, plain_files
 from seustream.jsonlines import read_json
 from seustream.tables import BadCells, fields, from_text, time_type
-
-
-@dataclass(frozen=True, slots=True)
-class Tuples:
-    """A file's tuples, and the type of its times there, `UNKNOWN` if it has none."""
-
-    rows: pa.Table
-    time: pa.DataType
 
 
 def read(path: Path, stream: Stream, warn: Warn | None = None) -> pa.Table:

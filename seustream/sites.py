@@ -33,8 +33,9 @@ from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import suggest
 from seustream.compiler.pipeline import Compilation
 from seustream.engine.sites.costs import MOST
+from seustream.engine.times import UNKNOWN, Tuples
 from seustream.errors import UserError
-from seustream.reading import read
+from seustream.reading import read_timed
 
 if TYPE_CHECKING:  # imported only by a run across sites
     from seustream.cosim.sites.process import Setup
@@ -243,10 +244,10 @@ def check_streams(c: Compilation, sites: Sites) -> None:
 
 @dataclass(frozen=True)
 class Exchanged:
-    """The rows, by stream, that the graph reads from streams at sites; by query, the routes of its
-    blocks between the sites; and lines for people."""
+    """The tuples, by stream, that the graph reads from streams at sites; by query, the routes of
+    its blocks between the sites; and lines for people."""
 
-    tables: dict[str, pa.Table] = field(default_factory=dict)
+    tuples: dict[str, Tuples] = field(default_factory=dict)
     record: dict[str, list[Block]] = field(default_factory=dict)
     lines: tuple[str, ...] = ()
 
@@ -277,9 +278,12 @@ def exchanged(
         for g, group in enumerate(run.layout.groups)
         for q, _ in group.members
     }
-    tables = exchange.rows(run.results)
-    lines = _lines(exchange, tables, whole, run)
-    return Exchanged(whole | tables, record, tuple(lines))
+    met = {
+        name: Tuples(rows, run.times.get(name, UNKNOWN))
+        for name, rows in exchange.rows(run.results).items()
+    }
+    lines = _lines(exchange, met, whole, run)
+    return Exchanged(whole | met, record, tuple(lines))
 
 
 def _setup(exchange: SiteExchange, sites: Sites, slack: int | None) -> Setup:
@@ -326,23 +330,24 @@ def _check_reach(layout: SharedLayout, exchange: SiteExchange) -> None:
 
 def _lines(
     exchange: SiteExchange,
-    tables: Mapping[str, pa.Table],
-    whole: Mapping[str, pa.Table],
+    met: Mapping[str, Tuples],
+    whole: Mapping[str, Tuples],
     run: SitesRun,
 ) -> list[str]:
     lines = []
     if exchange.queries:
         came = ", ".join(
-            f"{rows.num_rows:,} of {run.taken[name]:,} tuples of {name}"
-            for name, rows in tables.items()
+            f"{tuples.rows.num_rows:,} of {run.taken[name]:,} tuples of {name}"
+            for name, tuples in met.items()
         )
         names = ", ".join(dict.fromkeys(q.name.partition("#")[0] for q in exchange.queries))
         lines.append(f"{came} came from their sites, those that join: {names}")
     lines += [
-        f"note: stream {name}: {rows.num_rows:,} tuples fetched whole ({exchange.whole[name]})"
-        for name, rows in whole.items()
+        f"note: stream {name}: {tuples.rows.num_rows:,} tuples fetched whole"
+        f" ({exchange.whole[name]})"
+        for name, tuples in whole.items()
     ]
-    for name in run.late.keys() & (tables.keys() | whole.keys()):
+    for name in run.late.keys() & (met.keys() | whole.keys()):
         count = run.late[name]
         tuples = f"{count:,} late tuple{'s' * (count != 1)}"
         lines.append(f"warning: stream {name}: {tuples}, not processed; --slack MS accepts them")
@@ -368,4 +373,4 @@ def site_sources(given: Iterable[str]) -> dict[str, Source]:
 
 
 def _from_file(path: Path) -> Source:
-    return lambda definition: read(path, definition, lambda text: None)
+    return lambda definition: read_timed(path, definition, lambda text: None)

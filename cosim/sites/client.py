@@ -11,8 +11,11 @@ from seustream.compiler.catalogue import Stream as Definition
 from seustream.cosim.bridge.errors import from_flight
 from seustream.cosim.bridge.security import Address, Bearer
 from seustream.engine.sites.codec import decode, encode
+from seustream.engine.times import UNKNOWN, Tuples
 
 CALL_SECONDS = 60.0
+TIME = b"time"
+"""The key, in the schema of a whole stream, of the type that its times have at the source."""
 
 
 class Pass(Protocol):
@@ -51,10 +54,13 @@ class Client:
             raise from_flight(error) from None
         return decode(answer.body.to_pybytes())
 
-    def rows(self, definition: Definition) -> pa.Table:
+    def tuples(self, definition: Definition) -> Tuples:
         """Returns a whole stream."""
         try:
             ticket = flight.Ticket(encode((definition,)))
-            return self._connection.do_get(ticket, self._options).read_all()
+            rows = self._connection.do_get(ticket, self._options).read_all()
         except (flight.FlightError, OSError, pa.ArrowException) as error:
             raise from_flight(error) from None
+        noted = (rows.schema.metadata or {}).get(TIME)
+        time = UNKNOWN if noted is None else decode(noted)
+        return Tuples(rows.replace_schema_metadata(None), time)

@@ -1,7 +1,7 @@
 """A run over several sites, from the side of the process that wants its results.
 
 with SitesRun(setup, names, rows) as run:    # rows of the streams that are here
-    table = run.fetch(definition, process)   # a whole stream, for queries that need it
+    tuples = run.fetch(definition, process)  # a whole stream, for queries that need it
     run.wait()
     run.results                              # a query's number and a combination each
 """
@@ -23,6 +23,7 @@ from seustream.engine.sites.errors import SitesError
 from seustream.engine.sites.explain import Block, gathered
 from seustream.engine.sites.model import Result
 from seustream.engine.sites.shared import SharedLayout
+from seustream.engine.times import Tuples
 
 PATIENCE = 10.0
 """Seconds for which a silent site is called again before the run gives up."""
@@ -51,6 +52,7 @@ class SitesRun:
         self.clients: dict[int, Client] = {}
         self.late: dict[str, int] = {}
         self.taken: dict[str, int] = {}
+        self.times: dict[str, pa.DataType] = {}
 
     def __enter__(self) -> SitesRun:
         try:
@@ -58,7 +60,8 @@ class SitesRun:
                 if address is not None:
                     self.clients[number] = Client(address, self.setup)
             for number in self.clients:
-                self._ask(number, "open", self.setup.plain(), number, 0)
+                # A site of an earlier release does not answer with the types of times.
+                self.times |= self._ask(number, "open", self.setup.plain(), number, 0) or {}
         except BaseException:
             self.__exit__()
             raise
@@ -72,10 +75,10 @@ class SitesRun:
                 client.act("close")
             client.close()
 
-    def fetch(self, definition: Definition, process: int) -> pa.Table:
+    def fetch(self, definition: Definition, process: int) -> Tuples:
         """Returns a whole stream."""
         try:
-            return self.clients[process].rows(definition)
+            return self.clients[process].tuples(definition)
         except BridgeError as error:
             raise self._failed(process, error, 1) from None
 

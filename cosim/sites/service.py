@@ -1,6 +1,6 @@
 """A site as a service: holds streams, and takes its part in runs.
 
-with SiteService("grpc://127.0.0.1:0", {"R": lambda definition: read(path, definition)}) as site:
+with SiteService("grpc://127.0.0.1:0", {"R": lambda definition: read_timed(path, definition)}) as site:
     ...                                    # grpc://127.0.0.1:{site.port} has stream R
 """
 
@@ -16,13 +16,15 @@ import pyarrow.flight as flight
 from seustream.compiler.catalogue import Stream as Definition
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.security import Gate
+from seustream.cosim.sites.client import TIME
 from seustream.cosim.sites.process import WAIT, Frame, Process, Setup, StoreOf
 from seustream.engine.sites.codec import Malformed, decode, encode
 from seustream.engine.sites.errors import FeederBlocked
 from seustream.engine.sites.model import BlockRows, Result
+from seustream.engine.times import Tuples
 
-Source: TypeAlias = Callable[[Definition], pa.Table]
-"""Returns the rows of a stream, once its definition is known."""
+Source: TypeAlias = Callable[[Definition], Tuples]
+"""Returns the tuples of a stream, once its definition is known."""
 
 
 class SiteService(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
@@ -74,8 +76,7 @@ class SiteService(flight.FlightServerBase):  # type: ignore[misc]  # untyped bas
         with _typed():
             session, *arguments = decode(action.body.to_pybytes())
             if action.type == "open":
-                self._open(*arguments)
-                return [flight.Result(encode(None))]
+                return [flight.Result(encode(self._open(*arguments)))]
             if action.type not in self._acts:
                 raise BridgeError("unknown", f"there is no action {action.type}")
             process = self.process
@@ -87,12 +88,14 @@ class SiteService(flight.FlightServerBase):  # type: ignore[misc]  # untyped bas
     def do_get(
         self, context: flight.ServerCallContext, ticket: flight.Ticket
     ) -> flight.RecordBatchStream:
-        """Returns a whole stream, as its source has it."""
+        """Returns a whole stream, as its source has it, with the type of its times in the schema."""
         with _typed():
             (definition,) = decode(ticket.ticket)
-            return flight.RecordBatchStream(self._read(definition))
+            tuples = self._read(definition)
+            noted = tuples.rows.replace_schema_metadata({TIME: encode(tuples.time)})
+            return flight.RecordBatchStream(noted)
 
-    def _read(self, definition: Definition) -> pa.Table:
+    def _read(self, definition: Definition) -> Tuples:
         source = self.sources.get(definition.name.lower())
         if source is None:
             known = ", ".join(self.sources) or "none"
@@ -101,13 +104,16 @@ class SiteService(flight.FlightServerBase):  # type: ignore[misc]  # untyped bas
             )
         return source(definition)
 
-    def _open(self, plain: tuple[Any, ...], number: int, attempt: int) -> None:
+    def _open(self, plain: tuple[Any, ...], number: int, attempt: int) -> dict[str, pa.DataType]:
+        """Begins the part of a run; returns the type of the times of each stream that it feeds."""
         setup = Setup(*plain)
         if self.process is not None:
             self.process.close()
-        self._rows = {d.name: self._read(d) for d in setup.streams(number)}
+        found = {d.name: self._read(d) for d in setup.streams(number)}
+        self._rows = {name: tuples.rows for name, tuples in found.items()}
         self.process = Process(setup, number, attempt, self._store_of)
         self.process.start()
+        return {name: tuples.time for name, tuples in found.items()}
 
     def _feed(self, process: Process) -> None:
         process.feed(self._rows)

@@ -5,6 +5,7 @@ A type that JSON lacks is an object with one member: the type's name, and its fi
     (1, inf, b"k")            [1, {"float": "inf"}, {"bytes": "aw=="}]
     Done((0, 3), 5.0)         {"Done": [[0, 3], 5.0, 0.0, 0]}
     ((1, "a"), (2, "b"))      {"zip": [[1, 2], ["a", "b"]]}
+    pa.timestamp("ms")        {"timestamp": ["ms", null]}
 
 Several values of one shape are written by columns. Only the types listed here are read, and only
 with as many fields as they have. Nothing executable crosses: conditions are sent as their
@@ -23,6 +24,8 @@ import json
 import math
 from collections.abc import Sequence
 from typing import Any, get_args
+
+import pyarrow as pa
 
 from seustream.compiler import catalogue
 from seustream.compiler.errors import Span
@@ -45,6 +48,7 @@ from seustream.engine.sites.model import (
 from seustream.engine.sites.query import Where
 from seustream.engine.sites.shared import Bundle, SharedLayout
 from seustream.engine.sites.synopsis import CountingBloom, CountMin, Exact, Hashed
+from seustream.engine.times import TICKS, UNKNOWN
 from seustream.hdl.device import Window, WindowKind
 from seustream.hdl.isa import Condition
 
@@ -117,6 +121,10 @@ def _plain(value: Any) -> object:
         return {"timedelta": [value.days, value.seconds, value.microseconds]}
     if kind in (decimal.Decimal, fractions.Fraction):
         return {kind.__name__: str(value)}
+    if isinstance(value, pa.TimestampType):
+        return {"timestamp": [value.unit, value.tz]}
+    if isinstance(value, pa.DataType) and str(value) in _TYPES:
+        return {"type": str(value)}
     if kind.__name__ in _ENUMS:
         return {kind.__name__: value.name}
     raise Malformed(f"a {kind.__name__} does not cross between nodes")
@@ -177,6 +185,8 @@ def _picked(of: list[Any]) -> tuple[Any, ...]:
     return tuple([rows[at] for at in of[1]])
 
 
+_TYPES = {str(kind): kind for kind in (TICKS, UNKNOWN)}
+"""The types of times that are no timestamps."""
 _SCALARS = {bool, int, str, type(None)}
 _NESTED = {list, dict}
 _READ: dict[str, Any] = {
@@ -194,4 +204,6 @@ _READ: dict[str, Any] = {
     "time": datetime.time.fromisoformat,
     "datetime": datetime.datetime.fromisoformat,
     "timedelta": lambda of: datetime.timedelta(*of),
+    "timestamp": lambda of: pa.timestamp(*of),
+    "type": lambda of: _TYPES[of],
 }

@@ -38,12 +38,12 @@ from seustream.engine.meters import RunMeters
 from seustream.engine.pattern.planner import ENGINES
 from seustream.engine.pattern.versions import Numbering
 from seustream.engine.sites.errors import SitesError
-from seustream.engine.times import Times
+from seustream.engine.times import Times, Tuples
 from seustream.errors import UserError
 from seustream.hdl.device import Device, UnitCycles
 from seustream.intervals import by_files, read_intervals
 from seustream.progress import Progress
-from seustream.reading import Tuples, read, read_timed
+from seustream.reading import read, read_timed
 from seustream.writing import OutputSet, commit_all
 
 FORMATS = ("csv", "jsonl", "parquet")
@@ -171,7 +171,7 @@ def run(arguments: argparse.Namespace) -> int:
         access(arguments),
     ) as made:
         found = {name: tuples for name, (_, tuples) in known.items()} or _tuples_of(inputs)
-        return _run(c, made, found, exchanged, arguments)
+        return _run(c, made, found | exchanged.tuples, exchanged, arguments)
 
 
 def _exchanged(
@@ -225,7 +225,6 @@ def _run(
     clocks = [(device, _cycles(device), _units(device)) for device in devices]
     used = streams_read(c.program)
     tables = {name: tuples.rows for name, tuples in found.items() if name in used}
-    tables |= {name: rows for name, rows in exchanged.tables.items() if name in used}
     times = Times(c.program, {name: tuples.time for name, tuples in found.items()})
     schemas = answer_schemas(c.program)
     total = sum(rows.num_rows for rows in tables.values())

@@ -113,6 +113,24 @@ def test_sites_as_processes(
     assert files(folder, "again") == files(folder, "one")
 
 
+def test_times_of_sites_keep_their_type(folder: Path, served: dict[str, str]) -> None:
+    """Those of S come with its columns, those of R also with the stream as a whole."""
+    for name in "RS":
+        header, *lines = FILES[name].splitlines()
+        rows = [f"2026-01-05T08:00:00.00{line}" for line in lines]
+        (folder / f"{name}.csv").write_text("\n".join([header, *rows]))
+    streams, _, queries = QUERIES.partition("CREATE STREAM L (f int);")
+    pairs, _, _ = queries.partition("REGISTER QUERY groups")
+    high = "REGISTER QUERY high AS SELECT S.e FROM S WHERE S.e > 1 WINDOW NOW;"
+    last = "REGISTER QUERY last AS SELECT R.b FROM R WINDOW ROWS 2;"
+    (folder / "q.xsql").write_text(f"{streams}{pairs}{high}{last}")
+    assert run(folder, *inputs(folder, "RS"), out="one") == 0
+    sites = [word for name in "RS" for word in ("--site", f"{name}={served[name]}")]
+    assert run(folder, *sites) == 0
+    assert files(folder, "many") == files(folder, "one")
+    assert b"2026-01-05T08:00:00.003" in files(folder, "many")["high.csv"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

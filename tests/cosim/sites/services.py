@@ -14,6 +14,7 @@ from seustream.engine.graph import GraphRun, drive
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.exchange import SiteExchange, plan_exchange
 from seustream.engine.sites.shared import SharedLayout
+from seustream.engine.times import TICKS, Tuples
 
 TEXT = """
 CREATE STREAM R (a int, b int);
@@ -27,10 +28,12 @@ ROWS = {
     "S": pa.table({"ts": [3, 4], "d": pa.array([1, 2], pa.int32()), "e": [5, 6]}),
     "T": pa.table({"ts": [5, 1, 6], "f": pa.array([6, 6, 5], pa.int32())}),
 }
+TIMES = {"R": pa.timestamp("ms", "UTC"), "S": TICKS}
 
 
 def service(stream: str, token: str | None = None) -> SiteService:
-    return SiteService("grpc://127.0.0.1:0", {stream: lambda definition: ROWS[stream]}, token)
+    tuples = Tuples(ROWS[stream], TIMES[stream])
+    return SiteService("grpc://127.0.0.1:0", {stream: lambda definition: tuples}, token)
 
 
 def across() -> SiteExchange:

@@ -6,7 +6,9 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import replace
+from typing import Any
 
+import pyarrow.flight as flight
 import pytest
 
 from seustream.cosim.bridge.errors import BridgeError
@@ -17,9 +19,11 @@ from seustream.cosim.sites.run import RunFailed, SitesRun
 from seustream.cosim.sites.service import SiteService
 from seustream.engine.host.errors import EvaluationError
 from seustream.engine.sites.query import Where
+from seustream.engine.times import UNKNOWN
 from tests.cosim.sites.services import (
     NAMES,
     ROWS,
+    TIMES,
     across,
     results,
     service,
@@ -38,7 +42,10 @@ def test_rows_of_select(services: list[SiteService], faults: dict[str, float]) -
         ]
         assert run.taken == {"R": 3, "S": 2, "T": 2}
         assert run.late == {"T": 1}
-        assert run.fetch(across().of[0], 1).equals(ROWS["R"])
+        assert run.times == TIMES
+        whole = run.fetch(across().of[0], 1)
+        assert whole.rows.equals(ROWS["R"], check_metadata=True)
+        assert whole.time == TIMES["R"]
     assert all(one.process is None for one in services)
 
 
@@ -61,6 +68,25 @@ def test_frames_are_kept_while_a_site_is_silent(
         run.wait()
         assert [len(rows) for rows in results(run)] == [3, 3]
         assert time.monotonic() - begun < 40
+
+
+def test_a_site_of_an_earlier_release_does_not_know_the_types_of_times(
+    services: list[SiteService], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plainly(self: SiteService, *arguments: Any) -> None:
+        opened(self, *arguments)
+
+    def rows(self: SiteService, *call: object) -> flight.RecordBatchStream:
+        return flight.RecordBatchStream(ROWS["R"])
+
+    opened = SiteService._open
+    monkeypatch.setattr(SiteService, "_open", plainly)
+    monkeypatch.setattr(SiteService, "do_get", rows)
+    with start(setup(services)) as run:
+        run.wait()
+        assert run.times == {}
+        assert run.fetch(across().of[0], 1).time == UNKNOWN
+        assert len(results(run)[0]) == 3
 
 
 def test_slack_accepts_what_is_late(services: list[SiteService]) -> None:

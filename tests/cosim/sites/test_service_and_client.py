@@ -39,4 +39,4 @@ def test_what_is_no_call(services: list[SiteService]) -> None:
     with pytest.raises(flight.FlightServerError, match="malformed"):
         list(connection.do_action(flight.Action("open", b"{")))
     with pytest.raises(BridgeError, match="no stream Q"):
-        client.rows(Stream("Q", ()))
+        client.tuples(Stream("Q", ()))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import random
 
+import pyarrow as pa
 import pytest
 
 from seustream.engine.sites.codec import Malformed, decode, encode
 from seustream.engine.sites.messages import SiteMessage
 from seustream.engine.sites.model import EquiJoin, SiteRow, Stored
 from seustream.engine.sites.synopsis import CountMin
+from seustream.engine.times import TICKS, UNKNOWN
 from tests.engine.sites.network import LineFaults
 from tests.engine.sites.oracle import random_blocks
 from tests.engine.sites.running import feed, network
@@ -51,6 +53,7 @@ def test_every_message_of_a_stormy_run_survives(strategy: str, wanted: set[str])
         frozenset({1, 2}),
         CountMin(3, 8),
         SiteRow((1, None), 5, ("payload", {"a": 1})),
+        {"R": pa.timestamp("us", "UTC"), "S": pa.timestamp("ms"), "T": TICKS, "U": UNKNOWN},
     ],
 )
 def test_values(value: object) -> None:
@@ -75,6 +78,8 @@ def test_rows_are_compared_whole() -> None:
         b"",
         b"{",
         b'{"no":"name"}',
+        b'{"type":"float"}',
+        b'{"timestamp":["hours",null]}',
         b'{"Popen":[]}',
         b'{"Done":[[0,0]]}',
         b'{"Done":[[0,0],1,2,3,4]}',
