@@ -297,8 +297,7 @@ def _setup(exchange: SiteExchange, sites: Sites, slack: int | None) -> Setup:
     layout = SharedLayout(
         exchange.sites, exchange.joins, costs, len(processes), retry=RETRY, strategy=sites.strategy
     )
-    if sites.strategy == "planned":
-        _check_reach(layout, exchange)
+    _check_reach(layout, exchange)
     return Setup(
         layout,
         where,
@@ -311,20 +310,25 @@ def _setup(exchange: SiteExchange, sites: Sites, slack: int | None) -> Setup:
 
 
 def _check_reach(layout: SharedLayout, exchange: SiteExchange) -> None:
-    """Raises `BadCosts` if the rows of a site cannot go through all others and come here: its
-    blocks would wait for other costs, which a run does not get."""
+    """Raises `BadCosts` if the rows of a site can neither go through all others and come here nor,
+    by the strategy `auto`, go to a hub: its blocks would wait for other costs, which a run does not
+    get."""
     from seustream.engine.sites.errors import BadCosts
     from seustream.engine.sites.planner import PLANNERS, Task, plan
 
     for group, own in zip(layout.groups, layout.layouts, strict=True):
+        if own.hubs and own.strategy == "auto":
+            continue
         for source, site in enumerate(group.sites):
-            task = Task(len(group.sites), source, lambda visited: 1.0, own.costs, own.query_node)
+            size, linked = lambda visited: 1.0, own.join.linked
+            task = Task(len(group.sites), source, size, own.costs, own.query_node, linked)
             if plan(task, PLANNERS["auto"]) is None:
                 others = ", ".join(exchange.of[k].name for k in group.sites if k != site)
+                through = f" through those of {others}" if others else ""
                 raise BadCosts(
-                    f"no way leads from the site of {exchange.of[site].name} through those of"
-                    f" {others} to here: some costs are infinite",
-                    'give other costs, or strategy = "auto"',
+                    f"no way leads from the site of {exchange.of[site].name}{through} to here: some"
+                    " costs are infinite",
+                    'give other costs, or strategy = "auto"' if own.hubs else "give other costs",
                 )
 
 

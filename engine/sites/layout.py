@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
@@ -47,6 +48,16 @@ class SiteLayout:
     @property
     def nodes(self) -> tuple[int, ...]:
         return tuple(sorted({*range(len(self.join)), self.query_node, *self.candidates}))
+
+    @property
+    def hubs(self) -> tuple[int, ...]:
+        """The nodes that all rows can reach, and from which results can reach the query node."""
+        w, sites = self.costs.w, range(len(self.join))
+        return tuple(
+            h
+            for h in sorted({*sites, self.query_node})
+            if math.inf not in (w[h][self.query_node], *(w[k][h] for k in sites))
+        )
 
     @property
     def sources(self) -> int:

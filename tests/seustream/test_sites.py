@@ -251,6 +251,41 @@ def test_costs_that_lead_nowhere_are_refused(
 
 
 @pytest.mark.parametrize(
+    ("strategy", "costs", "hint"),
+    [
+        ("auto", "[cost.r]\nhere = inf\n[cost.s]\nhere = inf\n[cost.l]\nhere = inf", ""),
+        # L is joined to S only, so no row goes from L to R first.
+        ("planned", "[cost.s]\nr = inf\n[cost.r]\ns = 1", ', or strategy = "auto"'),
+        ("planned", "[cost.r]\ns = inf\nhere = inf\nl = inf", ""),
+    ],
+)
+def test_auto_is_advised_and_taken_where_there_is_a_hub(
+    strategy: str,
+    costs: str,
+    hint: str,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("seustream.cosim.sites.run.PATIENCE", 0.3)
+    streams, *_ = QUERIES.partition("REGISTER QUERY pairs")
+    joined = "WHERE R.a = S.d AND S.e = L.f WINDOW RANGE 9"
+    (folder / "q.xsql").write_text(
+        f"{streams}REGISTER QUERY q AS SELECT R.a FROM R, S, L {joined};"
+    )
+    described = folder / "sites.toml"
+    sites = "".join(
+        f'[site.{name.lower()}]\naddress = "grpc://127.0.0.{k}:9"\nstreams = ["{name}"]\n'
+        for k, name in enumerate("RSL", 1)
+    )
+    described.write_text(f'strategy = "{strategy}"\n{sites}{costs}')
+    assert run(folder, "--sites", str(described)) == 2
+    said = capsys.readouterr().err
+    assert "no way leads from the site of L through those of R, S to here" in said
+    assert f"hint: give other costs{hint}\n" in said
+
+
+@pytest.mark.parametrize(
     ("given", "late", "status"), [(5, "drop", 0), (2, "drop", 0), (2, "error", 2)]
 )
 def test_a_stream_at_a_site_keeps_its_own_slack(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from seustream.engine.sites.costs import UnitCosts
@@ -19,6 +21,13 @@ def test_the_centre_begins_where_it_costs_least() -> None:
     assert SiteLayout(JOIN, COSTS, 3, candidates=(0, 2)).first_epoch == (1, 2)
     assert SiteLayout(JOIN, COSTS, 3, first_centre=0).first_epoch == (1, 0)
     assert SiteLayout(JOIN, COSTS, 3).nodes == (0, 1, 2, 3)
+
+
+def test_all_rows_can_reach_a_hub_and_it_the_query_node() -> None:
+    inf = math.inf
+    assert SiteLayout(JOIN, COSTS, 3).hubs == (0, 1, 2, 3)
+    far = UnitCosts.of([[0, 2, 6, inf], [2, 0, 1, 1], [inf, 1, 0, 1], [1, 1, 1, 0]])
+    assert SiteLayout(JOIN, far, 3).hubs == (1, 2)
 
 
 def test_what_is_no_layout_is_refused() -> None:
