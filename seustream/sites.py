@@ -22,7 +22,7 @@ from __future__ import annotations
 import argparse
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -258,13 +258,20 @@ def exchanged(
     local: Callable[[Stream], pa.Table],
     slack: int | None = None,
     strict: bool = False,
+    aside: Collection[str] = (),
 ) -> Exchanged:
     """Has the sites find the rows that can be in a result, and fetches the streams that are needed
-    whole. Raises `SitesError`. `local` returns the rows of a local stream."""
+    whole. Raises `SitesError`. `local` returns the rows of a local stream; `aside` are the streams
+    whose late tuples the run is to write."""
     from seustream.cosim.sites.run import SitesRun
     from seustream.engine.sites.exchange import plan_exchange
 
     exchange = plan_exchange(c.program, sites.of, strict)
+    if lost := [name for name in exchange.met if name in aside]:
+        raise UserError(
+            [f"stream {name}: its late tuples stay at its site" for name in lost],
+            hint="without --late, and with late = 'drop', they are counted; --slack MS accepts them",
+        )
     streams = {stream.name: stream for stream in c.streams}
     setup = _setup(exchange, sites, slack)
     feeds = setup.streams(0)

@@ -44,6 +44,15 @@ class SiteExchange:
     remote: frozenset[str]
     whole: dict[str, str]
 
+    @property
+    def met(self) -> dict[str, Definition]:
+        """The streams of which only the rows come that are in some combination, by name."""
+        return {
+            stream.name: stream
+            for stream in self.of
+            if stream.name.lower() in self.remote and stream.name not in self.whole
+        }
+
     def aliases(self, q: int) -> dict[str, str]:
         """Returns the name that each site of a join has in its query."""
         pairs = zip(self.joins[q].streams, self.queries[q].sources, strict=True)
@@ -52,12 +61,8 @@ class SiteExchange:
     def rows(self, results: Iterable[tuple[int, Result]]) -> dict[str, pa.Table]:
         """Returns, by stream, the rows that are in some combination, in the order they have at
         their site. Each of `results` is a query's number and a combination."""
-        coming = {
-            stream.name: stream
-            for stream in self.of
-            if stream.name.lower() in self.remote and stream.name not in self.whole
-        }
-        found: dict[str, dict[int, tuple[object, ...]]] = {name: {} for name in coming}
+        met = self.met
+        found: dict[str, dict[int, tuple[object, ...]]] = {name: {} for name in met}
         for q, result in results:
             for source, row in zip(self.queries[q].sources, result.rows, strict=True):
                 if (mine := found.get(source.stream.name)) is not None:
@@ -66,7 +71,7 @@ class SiteExchange:
             stream.name: site.carried for stream, site in zip(self.of, self.sites, strict=True)
         }
         return {
-            name: _table(coming[name], carried[name], [mine[place] for place in sorted(mine)])
+            name: _table(met[name], carried[name], [mine[place] for place in sorted(mine)])
             for name, mine in found.items()
         }
 

@@ -182,8 +182,6 @@ def _exchanged(
 ) -> sites.Exchanged:
     """Returns the rows from streams at sites."""
     sites.check_streams(c, remote)
-    if arguments.late is not None:
-        raise UserError(["--late: late tuples of streams at sites stay there"], hint="leave it out")
     try:
         return sites.exchanged(
             c,
@@ -191,6 +189,7 @@ def _exchanged(
             lambda stream: read(inputs[stream], stream),
             arguments.slack,
             arguments.strict,
+            _aside(c, arguments),
         )
     except SitesError as error:
         raise UserError([str(error)], hint=error.hint) from None
@@ -205,12 +204,7 @@ def _run(
 ) -> int:
     """Runs the queries over the tuples of each stream, regardless of their source."""
     late: list[tuple[str, pa.Table]] = []
-    on_stdout = arguments.output == "-"
-    aside = {
-        s.name
-        for s in c.streams
-        if arguments.late is not None or (s.late == "side" and not on_stdout)
-    }
+    aside = _aside(c, arguments)
     run = GraphRun(
         c,
         devices,
@@ -366,8 +360,7 @@ def _check_places(c: Compilation, arguments: argparse.Namespace, inputs: list[Pa
         raise UserError(["--late -: stdout is for results"], hint="name a folder")
     results = files(arguments.output, c.program.names)
     directory = arguments.output if arguments.late is None else arguments.late
-    aside = [s.name for s in c.streams if arguments.late is not None or s.late == "side"]
-    late = files(directory, (_late_name(arguments, stream) for stream in aside))
+    late = files(directory, (_late_name(arguments, stream) for stream in _aside(c, arguments)))
     others = [path for path in (arguments.waves, arguments.record) if path is not None]
     keep_apart([*results, *late, *others], [*input_files(arguments), *inputs])
     both = {*map(os.path.realpath, results)} & {*map(os.path.realpath, late)}
@@ -388,6 +381,13 @@ def _write_late(
         for stream, rows in late:
             files.write(_late_name(arguments, stream), rows)
         commit_all([outputs, files])
+
+
+def _aside(c: Compilation, arguments: argparse.Namespace) -> list[str]:
+    """Returns the streams whose late tuples are written. Results on stdout leave them no place."""
+    if arguments.late is None and arguments.output == "-":
+        return []
+    return [s.name for s in c.streams if arguments.late is not None or s.late == "side"]
 
 
 def _late_name(arguments: argparse.Namespace, stream: str) -> str:

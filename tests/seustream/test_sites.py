@@ -143,7 +143,6 @@ def test_times_of_sites_keep_their_type(folder: Path, served: dict[str, str]) ->
             "stream r is at grpc://127.0.0.1:9 and at grpc://127.0.0.1:8",
         ),
         (["--site", "L=grpc://127.0.0.1:9"], "--input L="),
-        (["--site", "R=grpc://127.0.0.1:9", "--late", "late"], "late tuples of streams at sites"),
         (["--record", "run.json"], "--record is of a run across sites"),
         (["--sites", "no.toml"], "no.toml: No such file or directory"),
     ],
@@ -311,3 +310,41 @@ def test_a_stream_at_a_site_keeps_its_own_slack(
         return
     assert files(folder, "many") == files(folder, "one")
     assert ("1 late tuple" in said) == (given < 4)
+
+
+@pytest.mark.parametrize(
+    ("declared", "options", "message"),
+    [
+        (" WITH (late = 'side')", ["-o", "many"], "stream S: its late tuples stay at its site"),
+        ("", ["-o", "-", "--late", "late"], "stream S: its late tuples stay at its site"),
+        (" WITH (late = 'side')", ["-o", "-"], "site S at grpc://127.0.0.1:9 does not answer"),
+    ],
+)
+def test_late_tuples_that_would_be_lost_are_refused(
+    declared: str,
+    options: list[str],
+    message: str,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("seustream.cosim.sites.run.PATIENCE", 0.3)
+    monkeypatch.chdir(folder)
+    (folder / "q.xsql").write_text(QUERIES.replace("(d int, e int)", f"(d int, e int){declared}"))
+    site = ["--site", "S=grpc://127.0.0.1:9"]
+    assert main(["run", "q.xsql", *site, *inputs(folder, "RL"), *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_late_tuples_of_a_stream_that_comes_whole_are_written(folder: Path) -> None:
+    text = QUERIES.replace("(a int, b int)", "(a int, b int) WITH (late = 'side')")
+    (folder / "q.xsql").write_text(text)
+    (folder / "R.csv").write_text("ts,a,b\n1,1,5\n8,2,4\n4,1,3\n")
+    process = Served(folder, "R")
+    try:
+        assert run(folder, *inputs(folder, "RSL"), out="one") == 0
+        assert run(folder, "--site", f"R={process.address}", *inputs(folder, "SL")) == 0
+    finally:
+        process.end()
+    assert files(folder, "many")["late.R.csv"] == b"ts,a,b\n4,1,3\n"
+    assert files(folder, "many") == files(folder, "one")
