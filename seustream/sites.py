@@ -23,7 +23,7 @@ import argparse
 import math
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,21 +123,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def given_sites(arguments: argparse.Namespace) -> Sites:
     """Returns the sites that a command line names, possibly none."""
-    sites, costs = [], {}
+    sites: list[SiteEntry] = []
+    costs: dict[tuple[str, str], float] = {}
     strategy: Strategy = "planned"
     token_file, tls_ca = arguments.token_file, arguments.tls_ca
     if arguments.sites is not None:
         described = _described(arguments.sites)
         sites, costs, strategy = (described[key] for key in ("sites", "costs", "strategy"))
         token_file, tls_ca = token_file or described["token"], tls_ca or described["ca"]
-    by_address: dict[str, list[str]] = {}
+    by_address: dict[str, SiteEntry] = {site.address: site for site in sites}
     for text in arguments.site:
         stream, equals, address = text.partition("=")
         if not equals or not stream or not address:
             raise UserError([f"--site {text}: want STREAM=grpc://HOST:PORT"])
-        by_address.setdefault(_address(f"--site {text}", address), []).append(stream)
-    for address, streams in by_address.items():
-        sites.append(SiteEntry(streams[0], address, tuple(streams)))
+        address = _address(f"--site {text}", address)
+        known = by_address.get(address, SiteEntry(stream, address, ()))
+        by_address[address] = replace(known, streams=(*known.streams, stream))
+    sites = list(by_address.values())
     seen: dict[str, str] = {}
     for site in sites:
         for stream in site.streams:
@@ -190,7 +192,8 @@ def _described(path: Path) -> dict[str, Any]:
     strategy = found.get("strategy", "planned")
     if strategy not in ("planned", "auto"):
         raise UserError([f"{path}: strategy {strategy!r}"], hint="planned or auto")
-    sites, costs = [], {}
+    sites: list[SiteEntry] = []
+    costs: dict[tuple[str, str], float] = {}
     tables = found.get("site"), found.get("cost", {})
     if not all(
         isinstance(t, dict) and all(isinstance(v, dict) for v in t.values()) for t in tables
@@ -202,9 +205,13 @@ def _described(path: Path) -> dict[str, Any]:
         streams = one["streams"]
         if not isinstance(streams, list) or not all(isinstance(s, str) and s for s in streams):
             raise wrong(f"site {name}: streams is a list of names")
-        sites.append(
-            SiteEntry(name, _address(f"{path}: site {name}", str(one["address"])), (*streams,))
-        )
+        address = _address(f"{path}: site {name}", str(one["address"]))
+        if same := [site.name for site in sites if site.address == address]:
+            raise UserError(
+                [f"{path}: site {name}: site {same[0]} has the address {address}, too"],
+                hint="one site has all streams of an address: streams = [...]",
+            )
+        sites.append(SiteEntry(name, address, (*streams,)))
     known = [site.name for site in sites] + [HERE]
     for a, row in found.get("cost", {}).items():
         for b, cost in row.items():

@@ -108,6 +108,12 @@ class SiteService(flight.FlightServerBase):  # type: ignore[misc]  # untyped bas
         """Begins the part of a run; returns the type of the times of each stream that it feeds."""
         setup = Setup(*plain)
         if self.process is not None:
+            if self.process.setup.session == setup.session and self.process.number != number:
+                raise BridgeError(
+                    "refused",
+                    "this run has it under another address, too",
+                    "call a site by one address, for all of its streams",
+                )
             self.process.close()
         found = {d.name: self._read(d) for d in setup.streams(number)}
         self._rows = {name: tuples.rows for name, tuples in found.items()}

@@ -113,6 +113,20 @@ def test_sites_as_processes(
     assert files(folder, "again") == files(folder, "one")
 
 
+def test_an_option_adds_a_stream_to_a_site_of_the_file(folder: Path) -> None:
+    process = Served(folder, "R", "--site", "S=S.csv")
+    try:
+        address = process.address
+        text = f'[site.north]\naddress = "{address}"\nstreams = ["R"]\n'
+        (folder / "sites.toml").write_text(text)
+        sites = ["--sites", str(folder / "sites.toml"), "--site", f"S={address}"]
+        assert run(folder, *inputs(folder, "RSL"), out="one") == 0
+        assert run(folder, *sites, *inputs(folder, "L")) == 0
+    finally:
+        process.end()
+    assert files(folder, "many") == files(folder, "one")
+
+
 def test_times_of_sites_keep_their_type(folder: Path, served: dict[str, str]) -> None:
     """Those of S come with its columns, those of R also with the stream as a whole."""
     for name in "RS":
@@ -181,6 +195,11 @@ def test_what_users_get_wrong(
         (
             '[site.a]\naddress = "grpc://h"\nstreams = ["R"]\n[cost.a]\nhere = -1',
             "cost from a to here: want a number, 0 to 1e+100, or inf for never",
+        ),
+        (
+            '[site.a]\naddress = "grpc://h"\nstreams = ["R"]\n'
+            '[site.b]\naddress = "grpc://H:8815"\nstreams = ["S"]',
+            "site b: site a has the address grpc://h:8815, too",
         ),
         (
             'token-file = "none"\n[site.a]\naddress = "grpc://h"\nstreams = ["R"]',

@@ -142,6 +142,14 @@ class _Fixed(dict[int, tuple[float, str]]):
         return None
 
 
+def test_a_site_under_two_addresses(services: list[SiteService]) -> None:
+    """A second number would replace the first, and its rows; the same one is only said again."""
+    with start(setup(services)) as run:
+        run._ask(1, "open", run.setup.plain(), 1, 0)
+    with pytest.raises(RunFailed, match="site S at grpc://s: this run has it under another"):
+        start(setup([services[0], services[0]])).__enter__()
+
+
 def test_a_stream_that_is_not_there() -> None:
     with (
         service("S") as one,
