@@ -31,10 +31,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A query text and where it came from."""
+    """A query text and where it came from. `parts` are the offsets at which texts begin that were
+    joined."""
 
     text: str
     name: str = "<query>"
+    parts: tuple[int, ...] = ()
     _starts: list[int] = field(init=False, repr=False, compare=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -45,6 +47,12 @@ class SourceText:
         """Returns the line and column of an offset, both counted from 1."""
         line = bisect.bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
+
+    def position_in_part(self, offset: int) -> tuple[int, int]:
+        """Returns the line and column of an offset in the text, of those joined, that has it."""
+        begin = max((part for part in self.parts if part <= offset), default=0)
+        (first, before), (line, column) = self.position(begin), self.position(offset)
+        return line - first + 1, column - before + 1 if line == first else column
 
     def line(self, number: int) -> str:
         start = self._starts[number - 1]

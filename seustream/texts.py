@@ -59,19 +59,21 @@ def text_of(sql: str | Path) -> str:
 
 
 def compiled(after: Compilation | None, text: str, options: Options) -> Compilation:
-    """Compiles a text after an earlier one, which is not compiled again; its errors have places in
-    the new text alone."""
+    """Compiles a text after an earlier one, which is not compiled again; its errors, and the faults
+    of its queries, have places in the new text alone."""
     known = "" if after is None else after.source.text
     glue = "" if not known or known.endswith(";\n") else "\n;\n"
+    shift = len(known) + len(glue)
     try:
-        return compile_text(glue + text, NAME, options, after=after)
+        c = compile_text(glue + text, NAME, options, after=after)
     except CompileError as error:
-        shift = len(known) + len(glue)
         problems = [
             replace(p, span=Span(max(p.span.start - shift, 0), max(p.span.end - shift, 0)))
             for p in error.problems
         ]
         raise CompileError(SourceText(text, NAME), problems) from None
+    earlier = () if after is None else after.source.parts
+    return replace(c, source=replace(c.source, parts=(*earlier, shift)))
 
 
 def lasting(text: str) -> str:

@@ -29,10 +29,11 @@ class QueryFaults(Faults):
 
 
 def located(place: Place, source: SourceText) -> str:
-    """Describes a place: `division by zero in R.a / R.b at 3:14`."""
+    """Describes a place: `division by zero in R.a / R.b at 3:14`. Who reads it has the text of the
+    query, of several texts that were joined."""
     if place.at is None:
         return str(place)
-    line, column = source.position(place.at.start)
+    line, column = source.position_in_part(place.at.start)
     return f"{place} at {line}:{column}"
 
 

@@ -43,6 +43,16 @@ def test_position(text: str, offset: int, place: tuple[int, int]) -> None:
     assert SourceText(text).position(offset) == place
 
 
+@pytest.mark.parametrize(
+    ("offset", "place"), [(0, (1, 1)), (3, (2, 2)), (5, (1, 1)), (6, (1, 2)), (8, (2, 1))]
+)
+def test_position_in_the_text_of_those_joined_that_has_it(
+    offset: int, place: tuple[int, int]
+) -> None:
+    assert SourceText("a\nb;\nc", parts=(0,)).position_in_part(2) == (2, 1)
+    assert SourceText("a\nb; cd\ne", parts=(0, 5)).position_in_part(offset) == place
+
+
 def test_lines() -> None:
     source = SourceText("one\ntwo\r\n\nfour")
     assert [source.line(number) for number in range(1, 5)] == ["one", "two", "", "four"]

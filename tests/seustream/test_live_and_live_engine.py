@@ -383,6 +383,17 @@ def test_a_query_that_fails_takes_no_other_with_it(failing: str, strict: bool) -
     assert "division by zero" in why
 
 
+def test_a_fault_has_its_place_in_the_text_that_has_it() -> None:
+    with ss.connect() as con:
+        con.sql("CREATE STREAM R (a int);\n\n\n")
+        con.sql("REGISTER QUERY bad AS SELECT 6 / a AS b FROM R WITH (strict)")
+        con.sql("CREATE STREAM S (a int);\nREGISTER QUERY worse AS\n  SELECT 6 / a AS b FROM S")
+        con.push("R", {"ts": [1], "a": [0]})
+        con.push("S", {"ts": [1], "a": [0]})
+        with pytest.warns(ss.DataWarning, match=r"6 / S\.a at 3:12"):
+            assert "6 / R.a at 1:32" in taken(con.finish(), {})[0]
+
+
 def test_a_failed_query_at_a_bridge(tmp_path: Path) -> None:
     with bridge(tmp_path) as (_, url), ss.connect(url) as con:
         said, found = some_fail(con, FAILING["fault"])
