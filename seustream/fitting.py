@@ -84,7 +84,8 @@ def missing_column(source: InputFile, of: Field, others: Sequence[str]) -> str:
     if of.is_time:
         what = f"no time column, expected one named {' or '.join(_time_names(of))}"
     else:
-        what = f"no column {of.name}, which stream {source.stream.name} has"
+        whose = "the select list reads" if of.is_json else f"stream {source.stream.name} has"
+        what = f"no column {of.name}, which {whose}"
     return f"{source.said}: {what}" + (f"; the nearest is {near!r}" if near else "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from array import array
 from collections.abc import Sequence
@@ -39,45 +40,51 @@ _ABSENT = object()
 def read_json(source: InputFile) -> Columns:
     """Reads one object per line and skips empty lines; a column absent from an object is NULL
     there."""
-    lines, bad = array("q"), BadCells()
-    gathered = _Objects(source)
-    offset = 0
+    objects = Objects(source)
     with source.path.open("rb") as file:
         for line, raw in enumerate(file, 1):
-            try:
-                if text := raw.decode("utf-8-sig" if line == 1 else "utf-8").rstrip():
-                    gathered.add(text)
-                    lines.append(line)
-            except UnicodeDecodeError as error:
-                bad.add(line, f"not UTF-8 text, at byte {offset + error.start} of the file")
-            except _NotARow as error:
-                bad.add(line, str(error))
-            offset += len(raw)
-    if lines:
-        gathered.check()
-    elif not bad.total:
+            objects.take(line, raw.removeprefix(codecs.BOM_UTF8) if line == 1 else raw)
+    if objects.found:
+        objects.check()
+    elif not objects.bad.total:
         source.warn(f"{source.said}: is empty, stream {source.stream.name} has no tuples")
-    columns = gathered.columns()
-    source.report(bad, gathered.cells, lines)
-    return columns
+    return objects.columns()
 
 
 class _NotARow(Exception):
     """A line that is not an object with a value for each column, and the reason."""
 
 
-class _Objects:
-    """Gathers objects into columns, some thousands at a time."""
+class Objects:
+    """Gathers the objects of a file into columns, some thousands at a time. `bad` are the lines that
+    hold none, `found` tells whether any line did."""
 
     def __init__(self, source: InputFile) -> None:
         self.source = source
-        self.cells = source.no_faults()
+        self.found = False
         self._slots: dict[str, int | None] = {}  # by key as it is written
+        self._clear()
+
+    def _clear(self) -> None:
+        self.bad, self._cells = BadCells(), self.source.no_faults()
+        self._lines = array("q")
         self._row = 0
         self._rows: list[list[object]] = []
-        self._chunks: list[list[pa.Array[Any]]] = [[] for _ in source.fields]
+        self._chunks: list[list[pa.Array[Any]]] = [[] for _ in self.source.fields]
 
-    def add(self, text: str) -> None:
+    def take(self, line: int, raw: bytes) -> None:
+        """Takes a line, whose number is for errors."""
+        try:
+            if text := raw.decode().rstrip():
+                self._add(text)
+                self._lines.append(line)
+                self.found = True
+        except UnicodeDecodeError as error:
+            self.bad.add(line, f"not UTF-8 text, at byte {error.start} of the line")
+        except _NotARow as error:
+            self.bad.add(line, str(error))
+
+    def _add(self, text: str) -> None:
         try:
             pairs = _decode(text)
         except json.JSONDecodeError as error:
@@ -117,12 +124,17 @@ class _Objects:
             raise InputError(missing)
         warn_of_others(self.source, others)
 
-    def columns(self) -> Columns:
+    def columns(self, where: str = "") -> Columns:
+        """Returns the columns of the objects since the last call; raises `InputError` for what is
+        wrong in them. `where` stands before the number of a line."""
         self._flush()
-        return [
+        columns = [
             pa.chunked_array(chunks, type=arrow_type(of.type))
             for chunks, of in zip(self._chunks, self.source.fields, strict=True)
         ]
+        self.source.report(self.bad, self._cells, self._lines, where)
+        self._clear()
+        return columns
 
     def _slot(self, key: str) -> int | None:
         folded = fold(key)
@@ -137,7 +149,7 @@ class _Objects:
             if of.is_time and not self._row:
                 first = cells[0] if isinstance(cells[0], str) else None
                 self.source.time = time_type(pa.string(), first)
-            self._chunks[place].append(from_cells(cells, of, self._row, self.cells[place]))
+            self._chunks[place].append(from_cells(cells, of, self._row, self._cells[place]))
         self._row += len(self._rows)
         self._rows.clear()
 
@@ -157,8 +169,8 @@ def _cells(values: Sequence[object], of: Field) -> Sequence[str | Wrong | None]:
 def _cell(value: object, of: Field) -> str | Wrong | None:
     """Returns a JSON value as the text of a cell. A text column only accepts a string."""
     kind = type(value)
-    if kind is str:
-        text = cast("str", value)
+    if kind is str or (of.is_json and value is not None):
+        text = cast("str", value) if kind is str else _written(value)
         return text if _is_unicode(text) else Wrong(f"{text!a} is not Unicode text")
     if value is None:
         return None
@@ -168,6 +180,16 @@ def _cell(value: object, of: Field) -> str | Wrong | None:
     return (
         Wrong(f"the JSON {_JSON_NAMES[kind]} {text} is not a string") if of.type.is_text else text
     )
+
+
+def _written(value: object) -> str:
+    """Writes a decoded value as JSON."""
+    if isinstance(value, tuple):
+        members = (f"{json.dumps(key, ensure_ascii=False)}: {_written(of)}" for key, of in value)
+        return f"{{{', '.join(members)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_written, value))}]"
+    return str(value) if isinstance(value, _Number) else json.dumps(value, ensure_ascii=False)
 
 
 def _is_unicode(text: str) -> bool:

@@ -35,9 +35,10 @@ from seustream.compiler.language.types import (
     Type,
     decimal,
 )
+from seustream.csvlines import csv_names, opened
 from seustream.errors import InputError
 from seustream.inputs import PlainFile, plain_files
-from seustream.reading import SUFFIXES, check, csv_names, opened, read_timed
+from seustream.reading import SUFFIXES, check, read_timed
 from seustream.tables import fold
 
 _SIMPLE: tuple[tuple[tuple[str, ...], Type], ...] = (

@@ -54,13 +54,15 @@ FAULTS_LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column that a file must have. `names` are its accepted names, folded."""
+    """A column that a file must have. `names` are its accepted names, folded. A text that `is_json`
+    takes any JSON value as it is written; the select list of a feed reads it, and no stream has it."""
 
     name: str
     names: tuple[str, ...]
     type: Type
     nullable: bool
     is_time: bool = False
+    is_json: bool = False
 
     @property
     def expected_type(self) -> str:

@@ -90,7 +90,7 @@ def test_json_bad_lines() -> None:
         "r.jsonl:3: a JSON array, expected one JSON object a line",
         "r.jsonl:4: a JSON number, expected one JSON object a line",
         "r.jsonl:6: column a is there more than once",
-        f"r.jsonl:7: not UTF-8 text, at byte {len(b'|'.join(lines[:6])) + 25} of the file",
+        "r.jsonl:7: not UTF-8 text, at byte 24 of the line",
     ]
     assert found[5].startswith("r.jsonl:8: not a JSON object: maximum recursion depth exceeded")
     assert found[6:] == [

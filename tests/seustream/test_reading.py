@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seustream import reading
+from seustream import csvlines
 from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.language.types import (
     BIGINT,
@@ -180,9 +180,9 @@ def test_csv_quote_not_closed_in_a_column_of_no_interest() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"ts,a,b\n1,1,x\n2,2,\xff\n", "r.csv:3: not UTF-8 text, at byte 17 of the file"),
-        (b"ts,a,b\xe9\n1,1,x\n", "r.csv:1: not UTF-8 text, at byte 6 of the file"),
-        ("ts,a,b\n".encode("utf-16"), "r.csv:1: not UTF-8 text, at byte 0 of the file"),
+        (b"ts,a,b\n1,1,x\n2,2,\xff\n", "r.csv:3: not UTF-8 text, at byte 4 of the line"),
+        (b"ts,a,b\xe9\n1,1,x\n", "r.csv:1: not UTF-8 text, at byte 6 of the line"),
+        ("ts,a,b\n".encode("utf-16"), "r.csv:1: not UTF-8 text, at byte 0 of the line"),
     ],
 )
 def test_csv_bad_utf8(data: bytes, message: str) -> None:
@@ -204,7 +204,7 @@ def test_csv_of_many_rows_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(*arguments: object) -> NoReturn:
         raise AssertionError("the slow path")
 
-    monkeypatch.setattr(reading, "_diagnose_csv", slow)
+    monkeypatch.setattr(csvlines, "_diagnosed", slow)
     monkeypatch.setattr("seustream.tables._slow", slow)
     stream = Stream(
         "R",
@@ -250,9 +250,9 @@ def test_csv_of_many_rows_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_slow_path_is_there_to_be_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Supports the test above: a bad file does go through the slow path."""
     called: list[object] = []
-    diagnose = reading._diagnose_csv
+    diagnose = csvlines._diagnosed
     monkeypatch.setattr(
-        reading, "_diagnose_csv", lambda *given: called.append(given) or diagnose(*given)
+        csvlines, "_diagnosed", lambda *given: called.append(given) or diagnose(*given)
     )
     errors(put("r.csv", "ts,a,b\n1,x,x\n"))
     assert len(called) == 1
