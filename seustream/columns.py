@@ -34,7 +34,7 @@ def from_column(
     than the column's type are rounded down."""
     if pa.types.is_dictionary(column.type):
         column = _decoded(column)
-    if not pa.types.is_null(column.type) and not _suits(column.type, of):
+    if not pa.types.is_null(column.type) and not suits(column.type, of):
         return None
     chunks, row = [], 0
     for chunk in column.chunks:
@@ -52,7 +52,8 @@ def _decoded(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     return pa.chunked_array(chunks, of)
 
 
-def _suits(found: pa.DataType, of: Field) -> bool:
+def suits(found: pa.DataType, of: Field) -> bool:
+    """Returns whether columns of a type may have values of the field's."""
     t = pa.types
     if of.is_time:
         return bool(t.is_integer(found) or t.is_timestamp(found))
@@ -142,7 +143,7 @@ def _checked(chunk: pa.Array[Any], of: Field) -> pa.Array[Any]:
         case Kind.DATE:
             return _in_range(arrow(pc.cast(chunk, to)), of)
         case Kind.INTERVAL:
-            lengths = _in_whole_milliseconds(chunk) if pa.types.is_duration(chunk.type) else chunk
+            lengths = in_whole_milliseconds(chunk) if pa.types.is_duration(chunk.type) else chunk
             return spans(_in_range(arrow(pc.cast(lengths, pa.int64())), of))
         case Kind.DECIMAL if pa.types.is_integer(chunk.type):
             # Arrow requires a type that holds every integer of the column's type, and room to scale it.
@@ -152,7 +153,7 @@ def _checked(chunk: pa.Array[Any], of: Field) -> pa.Array[Any]:
             return arrow(pc.cast(chunk, to))
 
 
-def _in_whole_milliseconds(lengths: pa.Array[Any]) -> pa.Array[Any]:
+def in_whole_milliseconds(lengths: pa.Array[Any]) -> pa.Array[Any]:
     """Converts durations; finer ones are rounded down."""
     finer = {"us": 1_000, "ns": 1_000_000}.get(cast("pa.DurationType[Any]", lengths.type).unit)
     if finer is None:

@@ -1,15 +1,10 @@
-"""Texts of files as values of a stream's types: CSV cells, and times in JSON.
+"""Columns of frames as values of a stream's types.
 
-Blanks around a value do not matter, and a blank cell is NULL unless the column is text. A time with
-an offset is converted to UTC; one without is in UTC, whatever the session's zone is. A text that is
-no value stops the job.
+A time with an offset is converted to UTC; one without is in UTC, whatever the session's zone is. A value
+that does not fit stops the job.
 """
 
 from __future__ import annotations
-
-import json
-import re
-from collections.abc import Iterable
 
 from pyspark.sql import Column
 from pyspark.sql import functions as f
@@ -20,49 +15,35 @@ from seustream.compiler.language import spellings
 _MOMENT = rf"^[ \t]*({spellings.DATE})(?:[Tt ]({spellings.CLOCK})(?:{spellings.ZONE})?)?[ \t]*\z"
 _DATE, _CLOCK, _SIGN, _HOURS, _MINUTES = 1, 5, 10, 11, 12
 """Groups of a moment."""
-_NAN = "[+-]?[nN][aA][nN]"
-_SPELLED: dict[type[t.DataType], str] = {
-    **dict.fromkeys((t.ShortType, t.IntegerType, t.LongType), spellings.INTEGER),
-    **dict.fromkeys((t.FloatType, t.DoubleType), f"{spellings.REAL}|{spellings.NOT_FINITE}"),
-    t.DecimalType: spellings.REAL,
-    t.BooleanType: f"(?i:{'|'.join((*spellings.TRUE, *spellings.FALSE))})",
-    t.DateType: spellings.DATE,
-    t.TimeType: spellings.CLOCK,
-}
-"""The spellings of values. Spark knows more of them, some of which it reads by halves."""
+_WHOLE = rf"^[ \t]*(?:{spellings.INTEGER})[ \t]*\z"  # Java's $ is before a line break, too
 
 
-def value(text: Column, kind: t.DataType, what: str) -> Column:
-    """Returns the value of a text; `what` names the column in an error."""
-    if isinstance(kind, t.StringType):
-        return text
-    found = _utc(text) if isinstance(kind, t.TimestampNTZType) else text.try_cast(kind)
-    if isinstance(kind, t.TimestampNTZType | t.DateType):
-        found = f.when(f.year(found) > 0, found)
-    if (pattern := _SPELLED.get(type(kind))) is not None:
-        found = f.when(_is(text, pattern), found)
-    blank = f.btrim(text, f.lit(" \t")) == ""
-    if isinstance(kind, t.FloatType | t.DoubleType):  # Spark has infinity for what is too large
-        fits = _is(text, spellings.NOT_FINITE) | (f.abs(found) != float("inf"))
-        found = f.when(fits, found)
-        blank |= _is(text, _NAN)  # Spark knows no sign there
-    if isinstance(kind, t.DecimalType):  # Spark would round it
-        finer = text.try_cast(t.DecimalType(38, 38 - kind.precision + kind.scale))
-        vanished = (found == 0) & (text.try_cast("double") != 0)
-        # Of 38 digits, none is left to compare.
-        written = text.rlike(rf"\.[0-9]{{{kind.scale}}}[0-9]*[1-9][0-9]*[ \t]*$")
-        found = f.when((finer == found) & ~vanished & ~written, found)
-        blank |= _is(text, _NAN)
-    return _checked(found, text, blank, f"{what}: no {kind.simpleString()}: ")
-
-
-def _is(text: Column, pattern: str) -> Column:
-    return text.rlike(rf"^[ \t]*(?:{pattern})[ \t]*\z")  # Java's $ is before a line break, too
+def value(column: Column, have: t.DataType, want: t.DataType, what: str) -> Column:
+    """Converts a column to a related type; `what` names the column in an error."""
+    if isinstance(have, t.NullType):
+        return column.cast(want)
+    if have == want or isinstance(want, t.TimestampNTZType | t.TimeType):
+        return column  # an instant is in UTC for the bridge
+    if isinstance(want, t.DayTimeIntervalType) and isinstance(have, t.IntegralType):
+        return column.cast("bigint") * f.expr("INTERVAL '0.001' SECOND").cast(want)
+    found = column.try_cast(want)
+    match want:
+        case t.FloatType() | t.DoubleType():
+            infinite = f.lit(float("inf"))
+            found = f.when((f.abs(found) != infinite) | (f.abs(column) == infinite), found)
+        case t.DecimalType():  # Spark would round it
+            found = f.when(found.try_cast(have) == column, found)
+        case t.IntegralType():
+            pass
+        case _:
+            return found
+    wrong = f"{what}: no {want.simpleString()}: "
+    return _checked(found, column.cast("string"), column.isNull(), wrong)
 
 
 def milliseconds(text: Column, what: str) -> Column:
     """Returns the milliseconds since 1970 of a text: a whole number of them, or a timestamp."""
-    whole = f.when(_is(text, spellings.INTEGER), text.try_cast("bigint"))
+    whole = f.when(text.rlike(_WHOLE), text.try_cast("bigint"))
     found = f.coalesce(whole, ntz_millis(_utc(text)))
     return _checked(found, text, f.btrim(text, f.lit(" \t")) == "", f"{what}: no time: ")
 
@@ -70,19 +51,6 @@ def milliseconds(text: Column, what: str) -> Column:
 def ntz_millis(time: Column) -> Column:
     """Returns the milliseconds of a time without a zone, whatever the session's zone is."""
     return f.unix_millis(f.concat(time.cast("string"), f.lit("Z")).cast("timestamp"))
-
-
-def spelled(text: Column, names: Iterable[str]) -> Column:
-    """Returns a JSON object with these names of members as they are given, whatever their case.
-    Within a string, a quote has a backslash before it."""
-    quoted = [json.dumps(name, ensure_ascii=False) for name in names]
-    inner = [re.escape(name[1:-1]) for name in quoted]
-    other = rf'(?<!\\)"(?!(?:{"|".join(inner)})"\s*:)\s*(?iu:{"|".join(inner)})\s*"\s*:'
-    renamed = text
-    for name, found in zip(quoted, inner, strict=True):
-        to = re.sub(r"([\\$])", r"\\\1", name)
-        renamed = f.regexp_replace(renamed, rf'(?iu)(?<!\\)"\s*{found}\s*"(?=\s*:)', to)
-    return f.when(text.rlike(other), renamed).otherwise(text)
 
 
 def _utc(text: Column) -> Column:

@@ -10,6 +10,7 @@ from seustream.compiler.errors import CompileError
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.engine.host.errors import RowsRefused
 from seustream.engine.stream.errors import EngineError
+from seustream.errors import InputError
 
 
 class FeedError(Exception):
@@ -26,7 +27,7 @@ def as_feed_errors() -> Iterator[None]:
     kind."""
     try:
         yield
-    except (CompileError, BridgeError, FeedError, EngineError) as error:
+    except (CompileError, BridgeError, FeedError, EngineError, InputError) as error:
         # The worker ends with this error; Spark would show the worker's stack before it.
         os.environ["SPARK_HIDE_TRACEBACK"] = "1"
         if isinstance(error, FeedError):
@@ -35,6 +36,12 @@ def as_feed_errors() -> Iterator[None]:
             raise FeedError(f"compile: {error}") from None
         if isinstance(error, BridgeError):
             kind, hint = error.kind, error.hint
+        elif isinstance(error, InputError):
+            # Spark's message is searched for the line with the kind, so the rest is only counted.
+            more = f", and {error.total - 1} more errors" if error.total > 1 else ""
+            said = f"{error.messages[0]}{more}"
+            hint = f" ({error.hint})" if error.hint else ""
+            raise FeedError(f"schema: {said}{hint}") from None
         else:
             kind, hint = "schema", getattr(error, "hint", None)
             if not isinstance(error, RowsRefused):

@@ -11,30 +11,30 @@ computes them from other columns, as SQL: "timestamp AS ts, value % 100 AS a".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException, PySparkTypeError
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from seustream.columns import suits
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.language.types import Kind
+from seustream.compiler.language.types import VARCHAR, Kind
 from seustream.engine.stream.schema import TABLE_TIME, stream_schema
-from seustream.spark_feeder.cells import milliseconds, ntz_millis, spelled, value
+from seustream.spark_feeder.cells import milliseconds, ntz_millis, value
 from seustream.spark_feeder.errors import FeedError
+from seustream.spark_feeder.lines import LineReader, lines_of_files, messages
 from seustream.spark_feeder.types import quoted, spark_schema, time_type
+from seustream.tables import Field, fields, fold
 
 FILES = {"csv": "csv", "json": "jsonl", "jsonl": "jsonl", "parquet": "parquet"}
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
-_DIGITS = 38
-"""The most digits of a decimal number in Spark."""
-_NULL = "\0"
-"""An empty cell without quotes, as Spark reads it. By default, `""` is NULL, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +63,35 @@ class InputSource:
 
 
 def read(
-    spark: SparkSession, source: InputSource, stream: Stream, files_a_batch: int | None = None
+    spark: SparkSession,
+    source: InputSource,
+    stream: Stream,
+    files_a_batch: int | None = None,
+    select: str | None = None,
 ) -> DataFrame:
-    """Reads the source as a streaming frame, or a table as a frame of all its rows, with
-    unconverted columns. Files are one batch, unless a number per batch is given; they are then read
-    in the order in which they were written."""
+    """Reads the source as a streaming frame, or a table as a frame of all its rows. Of text it has
+    the stream's columns, or those that `select` reads. Files are one batch, unless a number per
+    batch is given; they are then read in the order in which they were written."""
     if source.kind == "rate":
         if not source.where.isdigit() or not int(source.where):
             raise FeedError(f"rate:{source.where}: want rows a second")
         return spark.readStream.format("rate").option("rowsPerSecond", source.where).load()
     if source.kind == "kafka":
-        return _kafka(spark, source.where, stream)
-    return _files(spark, source, stream, files_a_batch)
+        lines = _kafka(spark, source.where)
+    else:
+        lines = _files(spark, source, stream, files_a_batch)
+        if source.kind == "parquet":
+            return lines
+    reader = LineReader(stream, _fields(spark, stream, select), source.kind == "csv")
+    return lines.mapInArrow(reader, reader.schema)
 
 
 def _files(
     spark: SparkSession, source: InputSource, stream: Stream, files_a_batch: int | None
 ) -> DataFrame:
     path = Path(source.where)
-    options: dict[str, str] = {"mode": "FAILFAST"}
+    options: dict[str, str] = {}
+    suffix = path.suffix if path.is_file() else ""
     reader: DataFrameReader | DataStreamReader = spark.read if stream.table else spark.readStream
     if path.is_file():
         # Spark's streams read folders; the filter selects the one file.
@@ -96,18 +106,25 @@ def _files(
     if source.kind == "parquet":
         schema = spark.read.options(**options).parquet(where).schema
         return reader.options(**options).schema(schema).parquet(where)
-    if source.kind == "jsonl":
-        lines = reader.options(**options).text(where)
-        return _objects(lines.where(f.trim("value") != ""), stream)
-    options |= {"header": "true", "enforceSchema": "false", "escape": '"', "nullValue": _NULL}
-    options["multiLine"] = "true"  # a cell in quotes may have line breaks
-    # Spark assigns CSV columns by position, so the schema follows the file's own header.
-    head = spark.read.options(**options).csv(where).columns
-    cells = t.StructType([t.StructField(name, t.StringType(), True) for name in head])
-    return _valued(reader.options(**options).schema(cells).csv(where), stream)
+    if source.kind == "csv":
+        options |= _undivided(suffix or ".csv")
+    options["lineSep"] = "\n"
+    return reader.options(**options).text(where).select(*lines_of_files())
 
 
-def _kafka(spark: SparkSession, where: str, stream: Stream) -> DataFrame:
+def _undivided(suffix: str) -> dict[str, str]:
+    """Keeps files with a suffix whole, as a cell in quotes may have line breaks: Spark divides no
+    compressed file, and this codec of Hadoop changes nothing. Hadoop's client has its option under a
+    name of its own."""
+    option = "io.compress.passthrough.extension"
+    return {
+        "io.compression.codecs": "org.apache.hadoop.io.compress.PassthroughCodec",
+        option: suffix,
+        f"org.apache.hadoop.shaded.{option}": suffix,
+    }
+
+
+def _kafka(spark: SparkSession, where: str) -> DataFrame:
     servers, _, topic = where.rpartition("/")
     if not servers or not topic:
         raise FeedError(f"kafka:{where}: want kafka:HOST:PORT/TOPIC")
@@ -122,36 +139,51 @@ def _kafka(spark: SparkSession, where: str, stream: Stream) -> DataFrame:
             "this Spark has no Kafka connector",
             f"--conf spark.jars.packages={KAFKA}:{version}, or spark.jars with the files",
         ) from None
-    return _objects(raw.select(raw.value.cast("string").alias("value")), stream)
+    return raw.select(*messages())
 
 
-def _objects(lines: DataFrame, stream: Stream) -> DataFrame:
-    """Reads the stream's columns from JSON objects, one in each row of the column `value`."""
-    untimed = stream.table or stream.time is not None
-    schema = t.StructType()
-    for field in spark_schema(stream_schema(stream)).fields[untimed:]:
-        kind: t.DataType = t.StringType()
-        if isinstance(field.dataType, t.DecimalType):
-            # A text would lose digits of a number, and the column's own type those that are too fine.
-            before = field.dataType.precision - field.dataType.scale
-            kind = t.DecimalType(_DIGITS, _DIGITS - before)
-        schema.add(field.name, kind)
-    found = f.from_json(spelled(lines.value, schema.names), schema, {"mode": "FAILFAST"})
-    return _valued(lines.select(found.alias("value")).select("value.*"), stream)
+def _fields(spark: SparkSession, stream: Stream, select: str | None) -> tuple[Field, ...]:
+    """Returns the columns to read of text: those of the stream, or those that a select list reads.
+    Of the latter, those that the stream does not have are texts, and so is the time."""
+    own = fields(stream)
+    if not stream.table and stream.time is None and stream.column("ts") in stream.columns:
+        raise FeedError(
+            f"stream {stream.name} has a column ts of its own",
+            f"CREATE STREAM {stream.name} (…) WITH (time = 'column') names the time column",
+        )
+    if select is None:
+        return own
+    known = {name: of for of in own for name in of.names if not of.is_time}
+    found: dict[str, Field] = {}
+    for name in _names(spark, stream, select):
+        text = Field(name, (fold(name),), VARCHAR, nullable=True, is_json=True)
+        found.setdefault(fold(name), known.get(fold(name), text))
+    if "*" in _items(select):
+        found = {of.name.lower(): of for of in own} | found
+    return tuple(found.values()) or own
 
 
-def _valued(texts: DataFrame, stream: Stream) -> DataFrame:
-    """Converts columns of text to the types of the stream's columns; `ts` may be a number or a
-    time, and remains text."""
-    own = {field.name.lower(): field.dataType for field in spark_schema(stream_schema(stream))}
-    columns = []
-    for field in texts.schema:
-        name, kind = field.name, own.get(field.name.lower(), field.dataType)
-        column = texts[quoted(name)]
-        if name.lower() != "ts" and field.dataType != kind:
-            column = value(column.cast("string"), kind, f"stream {stream.name}, column {name}")
-        columns.append(column.alias(name))
-    return texts.select(*columns)
+def _names(spark: SparkSession, stream: Stream, select: str) -> Iterator[str]:
+    """Yields the names of columns in a select list."""
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    for item in _items(select):
+        try:
+            leaves = parser.parseExpression(item).collectLeaves()
+        except ParseException as error:
+            raise FeedError(f"stream {stream.name}: {_first_line(error)}") from None
+        for place in range(leaves.size()):
+            leaf = leaves.apply(place)
+            if leaf.getClass().getSimpleName() == "UnresolvedAttribute":
+                name = leaf.nameParts().head()
+                if name.lower() not in _CURRENT:
+                    yield name
+
+
+_CURRENT = {
+    f"current_{what}"
+    for what in ("catalog", "database", "date", "schema", "time", "timestamp", "user")
+}
+"""Functions that may lack their brackets."""
 
 
 def rows_of(frame: DataFrame, stream: Stream, select: str | None = None) -> DataFrame:
@@ -160,7 +192,9 @@ def rows_of(frame: DataFrame, stream: Stream, select: str | None = None) -> Data
     if stream.table:
         frame = frame.withColumn("ts", f.lit(TABLE_TIME).cast("bigint"))
     frame = _timed(frame, stream)
-    by_name = {name.lower(): name for name in frame.columns}
+    by_name: dict[str, list[str]] = {}
+    for name in frame.columns:
+        by_name.setdefault(name.lower(), []).append(name)
     wanted = [field.name for field in stream_schema(stream)]
     missing = [name for name in wanted if name.lower() not in by_name]
     if missing:
@@ -169,10 +203,37 @@ def rows_of(frame: DataFrame, stream: Stream, select: str | None = None) -> Data
             f" {', '.join(frame.columns)}",
             f'--select {stream.name}="timestamp AS ts, …", or selectExpr of the frame',
         )
-    columns = [_ts(frame, by_name["ts"], stream)]
+    for name in wanted:
+        if len(same := by_name[name.lower()]) > 1:
+            raise FeedError(
+                f"stream {stream.name}: column {name} is there {len(same)} times:"
+                f" {', '.join(map(repr, same))}",
+                "rename one; letter case does not tell columns apart",
+            )
+    columns = [times_of(frame, by_name["ts"][0], f"stream {stream.name}")]
+    own = {of.name: of for of in fields(stream) if not of.is_time}
     for field in spark_schema(stream_schema(stream)).fields[1:]:
-        columns.append(frame[quoted(by_name[field.name.lower()])].alias(field.name))
+        (name,) = by_name[field.name.lower()]
+        column = _own(frame, name, field.dataType, own[field.name], stream)
+        columns.append(column.alias(field.name))
     return frame.select(*columns)
+
+
+def _own(frame: DataFrame, name: str, want: t.DataType, of: Field, stream: Stream) -> Column:
+    """Returns a column of the stream, in its type."""
+    have = frame.schema[name].dataType
+    try:
+        given = to_arrow_type(have, timezone="UTC")
+        suitable = pa.types.is_null(given) or suits(given, of)
+    except PySparkTypeError:  # a type that Arrow lacks
+        suitable = False
+    if not suitable:
+        raise FeedError(
+            f"stream {stream.name}: column {of.name} has type {have.simpleString()}, expected"
+            f" {of.expected}",
+            f"convert it: CAST({name} AS {want.simpleString()})",
+        )
+    return value(frame[quoted(name)], have, want, f"stream {stream.name}, column {of.name}")
 
 
 def time_of(frame: DataFrame, stream: Stream, select: str | None = None) -> pa.DataType:
@@ -193,10 +254,12 @@ def instants_of(frame: DataFrame, stream: Stream, select: str | None = None) -> 
 
 def _timed(frame: DataFrame, stream: Stream) -> DataFrame:
     """Copies the stream's declared time column to `ts`; rows whose time is NULL are left out."""
-    if stream.time is None or stream.time.lower() not in map(str.lower, frame.columns):
+    named = {name.lower(): name for name in frame.columns}
+    if stream.time is None or stream.time.lower() not in named:
         return frame
-    time = frame[quoted(stream.time)]
-    return frame.where(time.isNotNull()).withColumn("ts", time)
+    time = frame[quoted(named[stream.time.lower()])]
+    others = [frame[quoted(name)] for folded, name in named.items() if folded != "ts"]
+    return frame.where(time.isNotNull()).select(time.alias("ts"), *others)
 
 
 def _selected(frame: DataFrame, stream: Stream, select: str | None) -> DataFrame:
@@ -208,8 +271,9 @@ def _selected(frame: DataFrame, stream: Stream, select: str | None) -> DataFrame
         raise FeedError(f"stream {stream.name}: {_first_line(error)}") from None
 
 
-def _ts(frame: DataFrame, name: str, stream: Stream) -> Column:
-    """Returns milliseconds since 1970; timestamps without a zone are read as UTC, as everywhere."""
+def times_of(frame: DataFrame, name: str, what: str) -> Column:
+    """Returns a column as `ts` in milliseconds since 1970; timestamps without a zone are read as
+    UTC, as everywhere. `what` names the frame in an error."""
     kind = frame.schema[name].dataType
     time = frame[quoted(name)]
     match kind:
@@ -220,10 +284,10 @@ def _ts(frame: DataFrame, name: str, stream: Stream) -> Column:
         case t.TimestampNTZType():
             found = ntz_millis(time)
         case t.StringType():
-            found = milliseconds(time, f"stream {stream.name}, column {name}")
+            found = milliseconds(time, f"{what}, column {name}")
         case _:
             raise FeedError(
-                f"stream {stream.name}: ts is {kind.simpleString()}",
+                f"{what}: {name} is {kind.simpleString()}",
                 "want whole milliseconds, or a timestamp",
             )
     return found.alias("ts")
@@ -248,4 +312,4 @@ def _items(select: str) -> Sequence[str]:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]
+    return str(error).strip().splitlines()[0]

@@ -13,9 +13,11 @@ streams end, and the rest of the results comes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
@@ -60,8 +62,7 @@ _WHOLE = "whole"
 COUNTED = "seustream_counts_"
 """Followed by the name of a query, or of a stream whose late rows it has: the counts of its operator."""
 _BEGIN = 1_735_689_600_000
-"""Milliseconds, 2025. Times of micro-batches count from here, so that they precede those of a frame
-with a watermark of its own: Spark uses the least watermark of a query."""
+"""Milliseconds, 2025. Times of micro-batches count from here."""
 _DELAY = "30 days"
 """The clock may be set back by this much. Spark would drop rows of an earlier time."""
 
@@ -178,6 +179,11 @@ def keyed(
         if stream.table and stream.name in frames and frames[stream.name].isStreaming:
             raise FeedError(f"table {stream.name}: its frame is streaming", "spark.read it")
     for name, rows in frames.items():
+        if rows.isStreaming and _has_watermark(rows._jdf.queryExecution().analyzed()):
+            raise FeedError(
+                f"stream {name}: its frame has a watermark, which Spark would mix with that of the queries",
+                "leave withWatermark out: slack bounds how late rows may be; or run it at a bridge",
+            )
         _check_whole(place / _WHOLE / name, name, rows)
     columns = columns_of(compilation, times, frames)
     check_times(spark, columns)
@@ -186,13 +192,24 @@ def keyed(
     )
 
 
-def _partitions(rows: DataFrame) -> list[DataFrame]:
-    """Returns a frame without rows that has a partition whenever Spark reads files. Empty files have
-    none, so that no task would report to the shards, as in Spark's last micro-batch."""
-    try:
-        return [rows.where(f.col("_metadata.file_path") == "").coalesce(1)]
-    except AnalysisException:  # no frame of files
-        return []
+def _has_watermark(plan: Any) -> bool:
+    children = plan.children()
+    return plan.getClass().getSimpleName() == "EventTimeWatermark" or any(
+        _has_watermark(children.apply(place)) for place in range(children.size())
+    )
+
+
+def _partitions(rows: DataFrame) -> Iterator[DataFrame]:
+    """Yields frames without rows that have a partition whenever Spark reads files of a frame. Empty
+    files have none, so that no task would report to the shards, as in Spark's last micro-batch."""
+    spark = rows.sparkSession
+    assert spark._jvm is not None
+    of_plan = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows
+    leaves = rows._jdf.queryExecution().analyzed().collectLeaves()
+    for place in range(leaves.size()):
+        source = DataFrame(of_plan(spark._jsparkSession, leaves.apply(place)), spark)
+        with contextlib.suppress(AnalysisException):  # no files
+            yield source.where(f.col("_metadata.file_path") == "").coalesce(1)
 
 
 def _check_whole(folder: Path, name: str, rows: DataFrame) -> None:

@@ -155,7 +155,7 @@ def run(arguments: argparse.Namespace) -> int:
             stack.callback(spark.stop)
             held = stack.enter_context(HeldSignals())  # in place of Spark's own handler
             frames = {
-                name: read(spark, source, streams[name], arguments.files_a_batch)
+                name: read(spark, source, streams[name], arguments.files_a_batch, select.get(name))
                 for name, source in found.items()
             }
             note("starting the streams")

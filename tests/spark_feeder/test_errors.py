@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seustream.cosim.bridge.errors import BridgeError
+from seustream.errors import InputError
 from seustream.spark_feeder.errors import FeedError, as_feed_errors, cause
 
 SPARK = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: boom
@@ -26,3 +27,12 @@ def test_kinds_are_told() -> None:
         raise BridgeError("busy", "no room", "read")
     with pytest.raises(ZeroDivisionError), as_feed_errors():
         raise ZeroDivisionError
+
+
+def test_errors_of_an_input_are_one_line() -> None:
+    error = InputError(["r.csv:2: bad", "r.csv:3: bad"], "a hint", total=7)
+    with pytest.raises(FeedError) as caught, as_feed_errors():
+        raise error
+    said = "schema: r.csv:2: bad, and 6 more errors (a hint)"
+    assert str(caught.value) == said
+    assert cause(f"boom\nFeedError: {said}\n") == ("schema", said)

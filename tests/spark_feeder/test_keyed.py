@@ -73,19 +73,22 @@ def test_results_over_restarts(spark: SparkSession, tmp_path: Path) -> None:
     )
 
 
-def test_a_micro_batch_of_an_empty_file(spark: SparkSession, tmp_path: Path) -> None:
-    """The streams end after the last file, not at the first that Spark gives no task."""
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_micro_batch_of_an_empty_file(spark: SparkSession, tmp_path: Path, mapped: bool) -> None:
+    """The streams end after the last file, not at the first that Spark gives no task; also if the
+    frame does not have the files' metadata any more."""
     for place, rows in enumerate((3, 0, 4, 0)):
         path = tmp_path / f"{place}.json"
         lines = [f'{{"ts": {10 * place + row}, "id": {place}}}\n' for row in range(rows)]
         path.write_text("".join(lines))
         os.utime(path, (1_000_000_000 + place,) * 2)
     files = spark.readStream.schema("ts bigint, id int").option("maxFilesPerTrigger", 1)
+    orders = files.json(str(tmp_path))
     streams = sql_streams(
         spark,
         "REGISTER QUERY sums AS SELECT id, count(*) AS n FROM orders GROUP BY id, TUMBLE(ts, 100)",
         bridge="spark",
-        orders=files.json(str(tmp_path)),
+        orders=orders.mapInArrow(lambda rows: rows, orders.schema) if mapped else orders,
     )
     deliver(streams["sums"].drop("ts_oldest", "ts_newest"), tmp_path / "sums")
     streams.stop()
@@ -216,3 +219,18 @@ def test_mistakes_are_said_before_anything_runs(spark: SparkSession, tmp_path: P
         assert name in str(raised.value.hint)
     finally:
         spark.conf.set(name, str(rocks))
+
+
+def test_a_frame_with_a_watermark_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark uses the least watermark of a query."""
+    given = spark.readStream.schema("ts timestamp, id int").parquet(str(tmp_path))
+    text = (
+        "REGISTER QUERY sums AS SELECT id, count(*) AS n FROM orders GROUP BY id, TUMBLE(ts, 100)"
+    )
+    with pytest.raises(Error, match="stream orders: its frame has a watermark"):
+        sql_streams(
+            spark,
+            text,
+            bridge="spark",
+            orders=given.withWatermark("ts", "1 minute").where("id > 5"),
+        )
