@@ -173,9 +173,9 @@ class Times:
 
 
 def _timestamps(e: x.Expression) -> Iterator[x.Leaf]:
-    """Yields the attributes from which a TIMESTAMP is computed, those that are timestamps; also
-    within functions over other rows."""
-    if e.type.kind is not Kind.TIMESTAMP:
+    """Yields the attributes from which a TIMESTAMP, or a list of them, is computed, those that are
+    timestamps; also within functions over other rows."""
+    if (e.type.element or e.type).kind is not Kind.TIMESTAMP:
         return
     for part in x.leaves(e):
         match part:

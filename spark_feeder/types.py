@@ -14,6 +14,8 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import DataType, StructType, TimestampNTZType, TimestampType
 
+from seustream.columns import in_whole_milliseconds
+
 
 def quoted(name: str) -> str:
     """Quotes a name that Spark would otherwise read as a path."""
@@ -22,15 +24,16 @@ def quoted(name: str) -> str:
 
 def spark_schema(schema: pa.Schema) -> StructType:
     """Returns the bridge's columns as Spark's."""
-    fields = []
-    for field in schema:
-        kind = field.type
-        if pa.types.is_time(kind):
-            kind = pa.time64("us")
-        elif pa.types.is_null(kind):
-            kind = pa.string()
-        fields.append(pa.field(field.name, kind, field.nullable))
+    fields = [pa.field(field.name, _spark_kind(field.type), field.nullable) for field in schema]
     return from_arrow_schema(pa.schema(fields), prefer_timestamp_ntz=True)
+
+
+def _spark_kind(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_list(kind):
+        return pa.list_(_spark_kind(kind.value_type))
+    if pa.types.is_time(kind):
+        return pa.time64("us")
+    return pa.string() if pa.types.is_null(kind) else kind
 
 
 def for_spark(rows: pa.RecordBatch, schema: StructType) -> pa.RecordBatch:
@@ -43,8 +46,8 @@ def for_spark(rows: pa.RecordBatch, schema: StructType) -> pa.RecordBatch:
 
 
 def for_bridge(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Converts rows of Spark to the types that the bridge takes: times of day in milliseconds,
-    rounded down, and timestamps without a zone (Spark's are instants, in UTC)."""
+    """Converts rows of Spark to the types that the bridge takes: times of day and intervals in
+    milliseconds, rounded down, and timestamps without a zone (Spark's are instants, in UTC)."""
     schema = _bridge_schema(rows.schema)
     columns = [_cast(column, kind) for column, kind in zip(rows.columns, schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -59,6 +62,8 @@ def _bridge_schema(schema: pa.Schema) -> pa.Schema:
             kind = pa.time32("ms")
         elif pa.types.is_timestamp(kind):
             kind = pa.timestamp("us")
+        elif pa.types.is_duration(kind):
+            kind = pa.duration("ms")
         fields.append(pa.field(field.name, kind))
     return pa.schema(fields)
 
@@ -106,4 +111,6 @@ def _wall_clock(milliseconds: Column) -> Column:
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if column.type == kind:
         return column
+    if pa.types.is_duration(kind) and kind.unit == "ms":
+        return in_whole_milliseconds(column).cast(kind)
     return column.cast(kind, safe=not pa.types.is_time(kind))  # a time of day is never negative

@@ -134,7 +134,7 @@ REGISTER QUERY own AS SELECT t, u, t + INTERVAL '1' DAY AS d, coalesce(t, TIMEST
   coalesce(t, u) AS mixed, t = t AS same FROM R;
 REGISTER QUERY derived AS SELECT w, u FROM D;
 REGISTER QUERY joined AS SELECT greatest(R.t, S.v) AS g, S.v FROM R, S WHERE R.a = S.a WINDOW RANGE 5;
-REGISTER QUERY sums AS SELECT a, max(t) AS last, min(u) AS low FROM R GROUP BY a WINDOW ROWS 5;
+REGISTER QUERY sums AS SELECT a, max(t) AS last, min(u) AS low, array_agg(t) AS every, array_agg(u) AS each FROM R GROUP BY a WINDOW ROWS 5;
 REGISTER QUERY tumbling AS SELECT window_end, max(t) AS last FROM R GROUP BY TUMBLE(ts, 1 s);
 REGISTER QUERY over AS SELECT t, lag(t) OVER (ORDER BY ts) AS l, max(u) OVER (ORDER BY ts ROWS 2 PRECEDING) AS m FROM R;
 REGISTER QUERY one AS SELECT t FROM R UNION ALL SELECT v FROM S;
@@ -161,7 +161,7 @@ def test_instants_are_what_is_computed_from_nothing_else() -> None:
         "own": ["t", "d", "c"],
         "derived": ["w"],
         "joined": ["g", "v"],
-        "sums": ["last"],
+        "sums": ["last", "every"],
         "tumbling": ["last"],
         "over": ["t", "l"],
         "one": ["t"],

@@ -96,3 +96,22 @@ def test_times_come_back_as_the_frames_had_them(spark: SparkSession) -> None:
         "lists": pa.int64(),
         "ms": pa.int64(),
     }
+
+
+def test_intervals_are_rounded_down() -> None:
+    lengths = pa.array([1_000_999, -1, None], pa.duration("us"))
+    (found,) = for_bridge(pa.record_batch({"a": lengths})).columns
+    assert found.type == pa.duration("ms")
+    assert found.cast(pa.int64()).to_pylist() == [1000, -1, None]
+
+
+def test_lists_of_times_of_day() -> None:
+    lists = pa.list_(pa.time32("ms"))
+    rows = pa.record_batch({"a": pa.array([[1, None], None], pa.list_(pa.int32())).cast(lists)})
+    rows = rows.append_column("b", pa.array([[], [None]], pa.list_(pa.null())))
+    schema = spark_schema(rows.schema)
+    assert isinstance(schema["a"].dataType.elementType, t.TimeType)  # type: ignore[attr-defined]
+    assert schema["b"].dataType == t.ArrayType(t.StringType())
+    found = for_spark(rows, schema)
+    assert found.column("a").to_pylist() == [[datetime.time(0, 0, 0, 1000), None], None]
+    assert found.column("b").to_pylist() == [[], [None]]
