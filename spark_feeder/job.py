@@ -128,7 +128,7 @@ _AS_IT_IS = {
         "ignoreLeadingWhiteSpace": "false",
         "ignoreTrailingWhiteSpace": "false",
     },
-    "json": _TIMES,
+    "json": {**_TIMES, "ignoreNullFields": "false"},
 }
 """The options with which a format of Spark writes each value so that it can be read again."""
 
@@ -364,7 +364,7 @@ def run(
         return start(queries, sources, sink, checkpoint, trigger, how, select, restarts, late)
     at = bridged(queries, sources, Connection(addresses, access), select)
     if prefilter:
-        needed(at.compilation)
+        needed(at.compilation, at.streaming)
     with contextlib.ExitStack() as stack:
         if (folder := checkpoint) is None:
             made = tempfile.TemporaryDirectory(prefix="seustream-", ignore_cleanup_errors=True)

@@ -18,7 +18,7 @@ import json
 import math
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from seustream.compiler.pipeline import Compilation
 from seustream.engine.sites.needs import Needs, needs
 from seustream.engine.sites.prefilter import SavedPrefilter, SynopsisFilter, places
 from seustream.engine.stream.schema import stream_schema
-from seustream.spark_feeder.errors import FeedError
+from seustream.spark_feeder.errors import FeedError, as_feed_errors
 from seustream.spark_feeder.sites_feed import of_stream, together
 from seustream.spark_feeder.types import for_bridge, spark_schema
 from seustream.spark_feeder.workers import settle
@@ -45,9 +45,10 @@ Put = Callable[[str, DataFrame, str, int], None]
 """Writes a stream's rows to the bridge: stream, rows, writer, epoch."""
 
 
-def needed(compilation: Compilation) -> Needs:
-    """Returns what tuples need to meet. Raises `FeedError` if that drops nothing."""
-    found = needs(compilation.program)
+def needed(compilation: Compilation, streaming: Collection[str]) -> Needs:
+    """Returns what tuples of the streaming frames need to meet. Raises `FeedError` if that drops
+    nothing."""
+    found = needs(compilation.program).among(streaming)
     if not found.ways:
         raise FeedError(
             "the synopsis filter has nothing to do: every stream is needed whole",
@@ -124,7 +125,7 @@ class Prefilter:
         lag: int | None = None,
         bits: int = BITS,
     ) -> None:
-        self.needs = needed(compilation)
+        self.needs = needed(compilation, frames)
         self.frames, self.folder, self.put = dict(frames), folder, put
         self.slack, self.lag, self.bits = slack, lag, bits
         self.schemas = {
@@ -308,6 +309,9 @@ def _tell(
             if not given.num_rows:
                 continue
             batch = for_bridge(given)
+            if batch.column("ts").null_count:  # such a row is before and after no time
+                with as_feed_errors():
+                    raise FeedError(f"schema: stream {name}, column ts: NULL, where none may be")
             ts = np.asarray(batch.column("ts"), dtype=np.int64)
             told: list[tuple[object, ...]] = [
                 (name, None, int(ts.max()), None, batch.num_rows, batch.nbytes)

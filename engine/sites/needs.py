@@ -6,14 +6,17 @@ after   R needs an S with d = a, S needs an R with a = d; no older than 100, no 
 An equality counts if the condition implies it. A query gives no need for a stream if nothing
 equates that stream's columns with another's: then all of the stream's tuples may be in results. The
 same holds for streams that operations, patterns and APAS queries read. A stream that a query defines
-is no partner, because its tuples come into being later.
+is no partner, because its tuples come into being later. A table is neither filtered nor a partner: its
+rows have no times.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
+from seustream.compiler.catalogue import Stream
 from seustream.compiler.logical.program import Program, Query
 from seustream.compiler.plan.keys import Pair, groups, implied
 from seustream.engine.sites.model import span
@@ -48,6 +51,15 @@ class Needs:
                     found.setdefault(partner.stream, set()).add(partner.column)
         return {stream: tuple(sorted(columns)) for stream, columns in found.items()}
 
+    def among(self, streams: Collection[str]) -> Needs:
+        """Returns the needs that streams have of each other, if nothing is known of the rest."""
+        ways = {
+            stream: tuple(tuple(p for p in way if p.stream in streams) for way in found)
+            for stream, found in self.ways.items()
+            if stream in streams
+        }
+        return Needs({stream: found for stream, found in ways.items() if all(found)})
+
 
 def needs(program: Program) -> Needs:
     """Returns the needs of a query set, given as a program with simplified conditions."""
@@ -67,7 +79,7 @@ def needs(program: Program) -> Needs:
             continue
         for source in query.sources:
             # ROWS counts all of a stream's tuples, including those that join nothing.
-            if source.window.kind is WindowKind.ROWS or source.stream.defined_by is not None:
+            if source.window.kind is WindowKind.ROWS or not _is_filtered(source.stream):
                 whole.add(source.stream.name)
         pairs = implied(query.where)
         for at, stream in enumerate(streams):
@@ -77,6 +89,10 @@ def needs(program: Program) -> Needs:
             else:
                 whole.add(stream)
     return Needs({stream: tuple(found) for stream, found in ways.items() if stream not in whole})
+
+
+def _is_filtered(stream: Stream) -> bool:
+    return stream.defined_by is None and not stream.table
 
 
 def _order(partner: Partner) -> tuple[str, str, str]:
@@ -89,7 +105,7 @@ def _partners(query: Query, at: int, pairs: set[Pair]) -> list[Partner]:
         mine = sorted(name for source, name in group if source == at)
         for source, column in sorted(group):
             other = query.sources[source]
-            if source != at and other.stream.defined_by is None:
+            if source != at and _is_filtered(other.stream):
                 before, after = reach(other.window), reach(query.sources[at].window)
                 found += [Partner(name, other.stream.name, column, before, after) for name in mine]
     return found

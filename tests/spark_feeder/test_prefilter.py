@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from seustream.compiler.pipeline import Compilation
 from seustream.engine.stream.schema import stream_schema
-from seustream.spark_feeder.errors import FeedError
+from seustream.spark_feeder.errors import FeedError, cause
 from seustream.spark_feeder.job import Job, files, run
 from seustream.spark_feeder.prefilter import Prefilter
 from seustream.spark_feeder.types import spark_schema
@@ -172,3 +173,45 @@ def test_a_batch_run_again_does_what_it_did(spark: SparkSession, tmp_path: Path)
     assert next_life.close(0)
     with pytest.raises(FeedError, match="batch 3 came after the end"):
         next_life.take(batches[1], 3)
+
+
+def test_static_frames_are_no_partners(spark: SparkSession, tmp_path: Path) -> None:
+    """A table is none, nor is a stream whose frame is not streaming: their rows go whole."""
+    table = "CREATE TABLE T (k int, v int);"
+    join = "SELECT R.b, S.name, T.v FROM R, S, T WHERE R.a = S.d AND R.a = T.k WINDOW RANGE 60"
+    text = QUERIES.replace("REGISTER", f"{table} REGISTER", 1)
+    compilation = compiled(f"{text} REGISTER QUERY more AS {join};")
+    rows = streams(3, 40)
+    frames = {
+        s.name: spark.createDataFrame(rows[s.name], spark_schema(stream_schema(s)))
+        for s in compilation.streams
+        if not s.table
+    }
+    sent: list[int] = []
+
+    def put(stream: str, frame: object, writer: str, epoch: int) -> None:
+        sent.append(len(frame.collect()))  # type: ignore[attr-defined]
+
+    made = Prefilter(compilation, frames, tmp_path, put)
+    (tmp_path / "writer").write_text("w")
+    made.take(made.rows(), 0)
+    made.finish()
+    assert 0 < sum(sent) < 80
+    with pytest.raises(FeedError, match="every stream is needed whole"):
+        Prefilter(compilation, {"R": frames["R"]}, tmp_path / "one", put)
+
+
+def test_a_row_without_a_time_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    compilation = compiled(QUERIES)
+    texts = {
+        "R": "SELECT 1L AS ts, 5 AS a, 6 AS b",
+        "S": "SELECT CAST(NULL AS bigint) AS ts, 5 AS d, 'x' AS name",
+    }
+    frames = {name: spark.sql(text) for name, text in texts.items()}
+    made = Prefilter(compilation, frames, tmp_path, lambda *given: None)
+    with pytest.raises(PySparkException) as caught:
+        made.take(made.rows(), 0)
+    assert cause(str(caught.value)) == (
+        "schema",
+        "schema: stream S, column ts: NULL, where none may be",
+    )

@@ -65,3 +65,26 @@ def test_an_equality_in_every_alternative_counts() -> None:
         "SELECT * FROM R, S WHERE (R.a = S.d AND R.b = 1) OR (R.a = S.d AND R.b = 2) WINDOW RANGE 9;"
     )
     assert set(ways) == {"R", "S"}
+
+
+def test_a_table_is_no_partner() -> None:
+    table = "CREATE TABLE T (f int);"
+    query = "SELECT * FROM R, S, T WHERE R.a = S.d AND S.d = T.f WINDOW RANGE 100, RANGE 7;"
+    assert of(table + query) == {
+        "R": ((Partner("a", "S", "d", 7, 100),),),
+        "S": ((Partner("d", "R", "a", 100, 7),),),
+    }
+    assert of(f"{table} SELECT * FROM R, T WHERE R.a = T.f WINDOW RANGE 100;") == {}
+
+
+def test_among_some_streams() -> None:
+    """What needs a stream of which nothing is known is needed whole, unless it needs others, too."""
+    third = "CREATE STREAM T (f int);"
+    query = "SELECT * FROM R, S, T WHERE R.a = S.d AND R.b = T.f WINDOW RANGE 7;"
+    found = needs(compile_text(STREAMS + third + query).program)
+    assert set(found.ways) == {"R", "S", "T"}
+    assert found.among(["R", "S"]).ways == {
+        "R": ((Partner("a", "S", "d", 7, 7),),),
+        "S": ((Partner("d", "R", "a", 7, 7),),),
+    }
+    assert found.among(["S", "T"]).ways == {}
