@@ -18,7 +18,17 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class NoKey(ValueError):
-    """A column of a type that cannot be a key."""
+    """A column that is not there, or of a type that cannot be a key."""
+
+
+def key_of(rows: pa.RecordBatch, key: str) -> pa.Array:
+    """Returns the column that divides rows; letter case does not matter."""
+    for place, name in enumerate(rows.schema.names):
+        if name.lower() == key.lower():
+            return rows.column(place)
+    raise NoKey(
+        f"there is no column {key} to divide the rows by, but {', '.join(rows.schema.names)}"
+    )
 
 
 def places(key: pa.Array, bridges: int) -> npt.NDArray[np.int64]:
@@ -47,5 +57,5 @@ def split(rows: pa.RecordBatch, key: str | None, bridges: int) -> list[pa.Record
         return [rows]
     if key is None:
         raise NoKey("several bridges need a key column")
-    where = places(rows.column(rows.schema.get_field_index(key)), bridges)
+    where = places(key_of(rows, key), bridges)
     return [rows.filter(pa.array(where == bridge)) for bridge in range(bridges)]

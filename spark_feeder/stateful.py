@@ -34,7 +34,7 @@ from seustream.spark_feeder.shards import (
     ShardRun,
     write,
 )
-from seustream.spark_feeder.split import places
+from seustream.spark_feeder.split import key_of, places
 from seustream.spark_feeder.types import for_bridge, for_spark
 from seustream.spark_feeder.workers import settle
 
@@ -87,7 +87,7 @@ class Packing:
         if self.key is None or many == 1:
             yield self.shards[turn % many], rows
             return
-        where = places(rows.column(rows.schema.get_field_index(self.key)), many)
+        where = places(key_of(rows, self.key), many)
         order = np.argsort(where, kind="stable")
         divided = rows.take(pa.array(order))
         bounds = np.searchsorted(where[order], np.arange(many + 1))

@@ -32,3 +32,12 @@ def test_rows_are_divided_and_none_is_lost() -> None:
         split(rows, None, 2)
     with pytest.raises(NoKey, match="double is no key"):
         places(pa.array([1.5]), 2)
+
+
+def test_the_key_is_found_in_any_case() -> None:
+    """A name that there is not is not the last column."""
+    rows = pa.record_batch({"k": pa.array([1, 2, 3, 4, 5, 6]), "v": [0] * 6})
+    assert split(rows, "K", 2) == split(rows, "k", 2)
+    assert all(part.num_rows for part in split(rows, "k", 2))
+    with pytest.raises(NoKey, match="no column key to divide the rows by, but k, v"):
+        split(rows, "key", 2)
