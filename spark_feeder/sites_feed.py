@@ -27,6 +27,7 @@ from seustream.engine.sites.model import BlockRows, EquiJoin
 from seustream.engine.sites.query import BlockNumbers, blocks_of_batch
 from seustream.spark_feeder.checkpoints import location
 from seustream.spark_feeder.errors import FeedError
+from seustream.spark_feeder.inputs import times_of
 from seustream.spark_feeder.types import for_bridge, quoted
 
 STREAM = "stream"
@@ -83,16 +84,21 @@ class SitesFeed:
         """Processes a micro-batch; for foreachBatch."""
         batch.persist()
         try:
-            tables = {k: _in_order(of_stream(batch, name)) for k, name in enumerate(self.names)}
+            tables = {
+                k: _in_order(name, of_stream(batch, name)) for k, name in enumerate(self.names)
+            }
         finally:
             batch.unpersist()
         for block in blocks_of_batch(self.join, self.numbers, number, tables, self.unit):
             self.submit(block)
 
 
-def _in_order(rows: DataFrame) -> pa.Table:
-    """Returns rows in an order that is the same whenever the batch is run."""
-    whole = rows.toArrow()
+def _in_order(name: str, rows: DataFrame) -> pa.Table:
+    """Returns rows in an order that is the same whenever the batch is run, their times in
+    milliseconds."""
+    whole = rows.withColumn("ts", times_of(rows, "ts", f"stream {name}")).toArrow()
+    if whole.column("ts").null_count:
+        raise FeedError(f"schema: stream {name}, column ts: NULL, where none may be")
     batches = [for_bridge(batch) for batch in whole.to_batches()]
     table = pa.Table.from_batches(batches) if batches else whole
     others = [name for name in table.column_names if name != "ts"]

@@ -80,3 +80,15 @@ def test_every_stream_has_a_source(tmp_path: Path) -> None:
     feed = SitesFeed(JOIN, lambda block: None, tmp_path / "numbers")
     with pytest.raises(FeedError, match="no source for stream R0, R1"):
         feed.start({}, tmp_path / "state")
+
+
+def test_times_are_milliseconds(spark: SparkSession, tmp_path: Path) -> None:
+    went: list[BlockRows] = []
+    feed = SitesFeed(JOIN, went.append, tmp_path / "numbers", unit=10)
+    times = ("TIMESTAMP'1970-01-01 00:00:00.0059'", "TIMESTAMP_NTZ'1970-01-01 00:00:00.007'")
+    frames = {f"R{k}": spark.sql(f"SELECT {ts} AS ts, 1 AS v") for k, ts in enumerate(times)}
+    feed.take(together(frames), 0)
+    assert sorted(row.t for block in went for row in block.rows) == [5, 7]
+    frames["R0"] = spark.sql("SELECT CAST(NULL AS timestamp) AS ts, 1 AS v")
+    with pytest.raises(FeedError, match="stream R0, column ts: NULL, where none may be"):
+        feed.take(together(frames), 1)
