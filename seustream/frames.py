@@ -23,7 +23,7 @@ from seustream.errors import InputError
 from seustream.fitting import separator_hint
 from seustream.reading import read_timed, take_table
 from seustream.suggested import columns_of, type_of
-from seustream.tables import fold
+from seustream.tables import TIME_NAME, fold
 
 Rows = Any
 """Arrow tables, batches and readers, pandas and Polars frames, DuckDB relations, anything with the
@@ -53,8 +53,15 @@ def stream_of(name: str, rows: Rows) -> Stream:
     lacks."""
     table = columns_of(Path(rows)) if is_path(rows) else table_of(name, rows)
     columns = []
+    times = [column.name for column in table.schema if fold(column.name) in TIMESTAMP_NAMES]
+    if len(times) > 1:
+        given = ", ".join(map(repr, times))
+        raise InputError(
+            f"{name}: column {TIME_NAME} is there {len(times)} times: {given}",
+            "leave one out; CREATE STREAM can declare the other as a column",
+        )
     for column in table.schema:
-        if fold(column.name) in TIMESTAMP_NAMES:
+        if column.name in times:
             continue
         found = type_of(column.type)
         if found is None:
@@ -64,7 +71,7 @@ def stream_of(name: str, rows: Rows) -> Stream:
             )
         columns.append(Column(column.name.strip(), found))
     _check_names(name, [column.name for column in columns])
-    if len(columns) == len(table.schema):
+    if not times:
         names = table.column_names
         other = separator_hint(names)
         raise InputError(

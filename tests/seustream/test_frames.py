@@ -125,6 +125,7 @@ def test_every_type_comes_as_it_is_declared() -> None:
     [
         ({"a": [1]}, "no time column"),
         ({"ts": [1], "a": [[1]]}, "column a has type list"),
+        ({"TimeStamp": [1], "a": [1], "ts": [2]}, "column ts is there 2 times: 'TimeStamp', 'ts'"),
         ({"ts": [1], "a": [1, 2]}, "R: "),
         ([], "an empty list has no columns"),
         (5, "int is no table"),
@@ -132,7 +133,7 @@ def test_every_type_comes_as_it_is_declared() -> None:
         ("none.txt", "unknown format"),
         ("semicolons.csv", "no time column, expected one named ts, there are ts;a"),
         ("short.csv", "short.csv:3: 2 cells, the header has 3"),
-        ("latin.csv", "latin.csv:2: not UTF-8 text, at byte 14"),
+        ("latin.csv", "latin.csv:2: not UTF-8 text, at byte 7 of the line"),
         ("list.json", "list.json: a list"),
         ("torn.parquet", "torn.parquet: "),
         ({"ts": [1], 'a"b': [1]}, "cannot name"),
