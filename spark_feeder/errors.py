@@ -49,6 +49,23 @@ def as_feed_errors() -> Iterator[None]:
         raise FeedError(f"{kind}: {error}{f' ({hint})' if hint else ''}") from None
 
 
+def cause_of(error: Exception) -> tuple[str | None, str]:
+    """Extracts the kind of an error of Spark, if it is known, and what to tell the user. A file that
+    Spark cannot read is of the kind `schema`, unless its innermost reason is one of the network or
+    the disk, which may pass."""
+    kind, message = cause(str(error))
+    chain = [error]
+    while (inner := getattr(chain[-1], "_cause", None)) is not None:
+        chain.append(inner)
+    said = [cause(str(one))[1] for one in chain]
+    reading = next((text for text in said[1:] if "FAILED_READ_FILE" in text), None)
+    if kind is not None or reading is None:
+        return kind, message
+    passes = getattr(chain[-1], "_stackTrace", "").startswith(("java.io.", "java.net."))
+    more = f": {said[-1]}" if said[-1] != reading else ""
+    return None if passes else "schema", reading + more
+
+
 def cause(text: str) -> tuple[str | None, str]:
     """Extracts from Spark's message the kind of bridge error, if there is one, and the line that
     contains it."""

@@ -36,7 +36,7 @@ from seustream.cosim.bridge.world import MACHINE, World
 from seustream.spark_feeder.bridged import BridgedQueries, bridged
 from seustream.spark_feeder.checkpoints import check, held, location
 from seustream.spark_feeder.connection import Connection
-from seustream.spark_feeder.errors import FeedError, cause
+from seustream.spark_feeder.errors import FeedError, cause_of
 from seustream.spark_feeder.keyed import FOLDER, INSIDE, SETTINGS
 from seustream.spark_feeder.prefilter import Prefilter, needed
 from seustream.spark_feeder.progress import ALL, LATE_ROWS, QUERY, STREAM, FeedCounts
@@ -319,7 +319,7 @@ class Job:
             batch = _last_batch(flow.query)
             flow.restarts = 0 if batch > flow.batch else flow.restarts + 1
             flow.batch = max(batch, flow.batch)
-            kind, message = cause(str(error))
+            kind, message = cause_of(error)
             if flow.restarts >= self.most_restarts or kind in _LASTING:
                 self.stop()
                 tried = f" (started again {flow.restarts} times)" if flow.restarts else ""
