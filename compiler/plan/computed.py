@@ -22,8 +22,8 @@ Key = tuple[str, str]
 
 @dataclass
 class Computed:
-    """Turns expressions in the conditions of a query into attributes; `expressions` are over source
-    0. The attributes of an area are limited: equalities get them first, then comparisons of times."""
+    """Turns expressions in the conditions of a query into attributes; `expressions`, over source 0, are
+    those of earlier queries, too. The attributes of an area are limited: equalities get them first, then comparisons of times."""
 
     query: Query
     attributes: int
@@ -68,9 +68,12 @@ class Computed:
             return e
         (source,) = x.sources(e)
         at = self.query.sources[source]
-        return x.ColumnReference(
-            source, f"[{x.show(_over(e, at.stream.name))}]", e.type, True, at.alias
-        )
+        over, stream = _over(e, at.stream.name), at.stream
+        name = f"[{x.show(over)}]"
+        # Names of columns are as anyone likes them, so what is shown may be that of another.
+        while stream.column(name) or self.expressions.get((stream.name, name), over) != over:
+            name = f"[{name}]"
+        return x.ColumnReference(source, name, e.type, True, at.alias)
 
 
 def _compares(e: x.Expression) -> Iterator[x.Compare]:

@@ -107,9 +107,7 @@ def lay_out(
     computed: dict[tuple[str, str], x.Expression] = {}
     for query in program.queries:
         if query.name in on_device:
-            one = Computed(query, attributes)
-            compared.append(one.where())
-            computed |= one.expressions
+            compared.append(Computed(query, attributes, computed).where())
         else:
             compared.append(query.where)
     asked = [

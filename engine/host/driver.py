@@ -7,7 +7,7 @@ cannot hold are joined by the engine's own join.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
@@ -51,6 +51,7 @@ from seustream.engine.stream.merge import (
 )
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.snapshot import Snapshot, unpack
+from seustream.engine.stream.taken import taken
 from seustream.hdl.config import MAX_ATTRIBUTES, DeviceConfig, depth_for
 from seustream.hdl.device import Batch, Device, Results, Retention
 
@@ -92,8 +93,8 @@ class Overflow:
         return found
 
     def cures(self, config: DeviceConfig) -> list[str]:
-        """Returns configurations that would have met the need, by cause; wider counters only where
-        64 bits are enough."""
+        """Returns the least configurations that can meet the need as far as it is known, by cause; wider
+        counters only where 64 bits are enough."""
         found = []
         if self.needed:
             found.append(f"depth {depth_for(self.needed)}")
@@ -312,22 +313,25 @@ class HostDriver(JoinInputs):
         usable = np.ones(len(places), np.bool_)
         for attribute, name in enumerate(names):
             encoding = self.compilation.layout.encodings[slot.stream.name, name]
-            values = self._attribute(slot, name, places)
+            values, faulty = self._attribute(slot, name, places)
             codes[:, attribute], has = encode(values, encoding, self.first_tick or 0)
-            usable &= has
+            usable &= has & ~faulty
         return codes, usable
 
-    def _attribute(self, slot: Slot, name: str, places: Ints) -> pa.Array:
-        """Returns an attribute of some rows: a column, or an expression of columns. Where it has
-        no value it is NULL, and the row is left to the host, whose join knows whether this is a
-        fault."""
+    def _attribute(self, slot: Slot, name: str, places: Ints) -> tuple[pa.Array, Bools]:
+        """Returns an attribute of some rows: a column, or an expression of columns; and which rows have
+        a fault in it. These, and those in which it is NULL, are left to the host, whose join counts
+        what is a fault."""
         store = self.stores[slot.stream.name]
         e = self.compilation.layout.computed.get((slot.stream.name, name))
         if e is None:
-            return store.columns({name}, places)[name]
+            return store.columns({name}, places)[name], np.zeros(len(places), np.bool_)
         read = store.columns({column.name for column in x.columns(e)}, places)
         rows = {(0, column): values for column, values in read.items()}
-        return evaluate(e, leaves(rows), len(places), Faults())
+        doubts = Faults()
+        values = evaluate(e, leaves(rows), len(places), doubts)
+        some = np.flatnonzero(np.asarray(values.is_valid())) if doubts.total else places[:0]
+        return values, _faulty(e, rows, some, len(places))
 
     def _wanted(self, number: int, places: Ints) -> Bools:
         """Returns which new rows of a slot some query can use, as far as one row alone can tell."""
@@ -445,13 +449,36 @@ class HostDriver(JoinInputs):
             # A window of ROWS will need all of them.
             overflow.needed = max(overflow.needed, keep.rows)
         ways = ["let the host join what does not fit (--overflow software)"]
-        if cures := overflow.cures(config):
-            ways.insert(0, f"a configuration of {' and '.join(cures)} would do")
+        if keep.range is None:
+            ways.insert(0, "a window that tuples leave")
+        elif cures := overflow.cures(config):
+            ways.insert(0, f"a configuration of at least {' and '.join(cures)}")
         return WindowOverflow(
             f"the window of stream {slot} ({overflow.window}) needs"
             f" {' and '.join(overflow.needs(config))}",
             "; or ".join(ways),
         )
+
+
+_FEW_ROWS = 16
+"""So many rows, of which one has a fault, are not divided further."""
+
+
+def _faulty(
+    e: x.Expression, columns: Mapping[tuple[int, str], pa.Array], rows: Ints, count: int
+) -> Bools:
+    """Returns which of `rows`, among `count` of them, have a fault, or stand close to one that has."""
+    found = np.zeros(count, np.bool_)
+    pieces = [rows] if len(rows) else []
+    while pieces:
+        piece = pieces.pop()
+        doubts = Faults()
+        evaluate(e, leaves({c: taken(of, piece) for c, of in columns.items()}), len(piece), doubts)
+        if doubts.total and len(piece) <= _FEW_ROWS:
+            found[piece] = True
+        elif doubts.total:
+            pieces += np.array_split(piece, 2)
+    return found
 
 
 def _door(one: Normalised, source: int, store: RowStore, places: Ints) -> Bools:

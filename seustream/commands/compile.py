@@ -47,6 +47,16 @@ def run(arguments: argparse.Namespace) -> int:
     if not c.program.queries:
         hint = "patterns run in the engine: seustream run"
         raise UserError([f"{c.source.name}: there is nothing for a device in it"], hint=hint)
+    if c.others:
+        number = len(c.devices)
+        parts = "; ".join(
+            f"text {i}: {', '.join(q.division.query.name for q in one.device_queries)}"
+            for i, one in enumerate(c.devices, 1)
+        )
+        raise UserError(
+            [f"{c.source.name}: the set is spread over {number} devices, and an image is for one"],
+            hint=f"compile a text for each ({parts}); seustream run spreads them by itself",
+        )
     answer_requests(c)
     stem = _UNNAMED if arguments.file == INLINE else arguments.file.stem
     outputs = [

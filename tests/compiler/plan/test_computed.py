@@ -4,12 +4,14 @@ DuckDB."""
 from __future__ import annotations
 
 import datetime
+import warnings
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import seustream as ss
 from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.compiler.plan.divide import JoinFactor
 from seustream.engine.graph import GraphRun, drive
@@ -140,3 +142,65 @@ def test_a_fault_is_counted_at_its_place() -> None:
         faults.append(run.report.faults)
     assert faults[0] == faults[1] == faults[2]
     assert sum(count for count, _ in faults[0]["q0"].values()) > 3
+
+
+@pytest.mark.parametrize(
+    ("columns", "values"),
+    [
+        ('k int, "k + 1" int', {"k": [5, 0], "k + 1": [-1, 7]}),
+        ('k int, "[A.k + 1]" int', {"k": [0, 5], "[A.k + 1]": [1, -1]}),
+        ('k int, "[[A.k + 1]]" int', {"k": [0, 5], "[[A.k + 1]]": [1, -1]}),
+    ],
+)
+def test_columns_named_like_expressions(columns: str, values: dict[str, list[int]]) -> None:
+    odd = list(values)[-1].replace("[", "").replace("]", "")
+    other = f'-A."{odd}"' if odd in values else f'A."{list(values)[-1]}"'
+    own = "-A.k + 1" if odd in values else "A.k + 1"
+    text = f"""CREATE STREAM R (k int); CREATE STREAM A ({columns});
+    REGISTER QUERY p AS SELECT R.k FROM R, A WHERE R.k = {other} WINDOW RANGE 1 s;
+    REGISTER QUERY q AS SELECT R.k FROM R, A WHERE R.k = {own} WINDOW RANGE 1 s;"""
+    found = {
+        place: {n: r.rows() for n, r in ss.run(text, backend=place, R=ONE, A={"ts": [2, 3], **values}).items()}
+        for place in PLACES
+    }  # fmt: skip
+    assert found["golden"] == found["iss"] == found["engine"]
+    assert found["engine"]["p"] == [(1, 1, 2)]
+    assert len(found["engine"]["q"]) == 1
+
+
+ONE = {"ts": [1], "k": [1]}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "CASE WHEN R.k / R.j > 1 THEN 1 ELSE 2 END",
+        "coalesce(R.k / R.j, 1)",
+        "coalesce(CAST(R.x AS int), 1)",
+    ],
+)
+def test_a_fault_is_counted_whose_value_another_takes(value: str) -> None:
+    """The device compares a value that is there; that a part of it had none is for the host to count."""
+    seed = 5
+    print(f"seed {seed}")
+    chance = np.random.default_rng(seed)
+    count = 300
+    r = {
+        "ts": np.arange(count),
+        "k": chance.integers(0, 4, count),
+        "j": np.where(chance.random(count) < 0.02, 0, 1),
+        "x": np.where(chance.random(count) < 0.02, "x", "1"),
+    }
+    s = {"ts": np.arange(count), "a": chance.integers(0, 3, count)}
+    text = f"""CREATE STREAM R (k int, j int, x varchar); CREATE STREAM S (a int);
+    SELECT R.k, S.a FROM R, S WHERE {value} = S.a WINDOW RANGE 20 ms"""
+    said = {}
+    for place in PLACES:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            rows = ss.run(text, backend=place, R=r, S=s)["q0"].rows()
+        said[place] = (rows, [str(one.message) for one in seen])
+        with pytest.raises(ss.Error, match=r"division by zero|no int"):
+            ss.run(f"{text} WITH (strict)", backend=place, R=r, S=s)
+    assert "fault" in said["engine"][1][0]
+    assert said["golden"] == said["iss"] == said["engine"]

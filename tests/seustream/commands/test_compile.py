@@ -75,3 +75,18 @@ def test_there_is_nothing_to_compile(capfd: pytest.CaptureFixture[str]) -> None:
     Path("q.xsql").write_text(TICKS + "PATTERN A WITHIN 1 s RETURN *;")
     assert main(["compile", "q.xsql"]) == 2
     assert "nothing for a device" in capfd.readouterr().err
+
+
+def test_a_set_that_is_spread_has_no_single_image(capfd: pytest.CaptureFixture[str]) -> None:
+    columns = ", ".join(f"{name} int" for name in "kvwxy")
+    Path("wide.xsql").write_text(
+        f"CREATE STREAM a ({columns}); CREATE STREAM b ({columns});"
+        "REGISTER QUERY first AS SELECT * FROM a, b WHERE a.k = b.k AND a.v = b.v WINDOW ROWS 5;"
+        "REGISTER QUERY second AS SELECT * FROM a, b WHERE a.w = b.w AND a.x = b.x WINDOW ROWS 5;"
+        "REGISTER QUERY third AS SELECT * FROM a, b WHERE a.k = b.k AND a.y = b.y WINDOW ROWS 5;"
+    )
+    assert main(["compile", "wide.xsql", "--devices", "2", "-o", "out"]) == 2
+    said = capfd.readouterr().err
+    assert "the set is spread over 2 devices, and an image is for one" in said
+    assert "text 1: first, second; text 2: third" in said
+    assert not Path("out").exists()
