@@ -22,7 +22,9 @@ def ends(of: logical.Relation) -> list[WindowEnd | None]:
     for e in (item.expression for item in of.items):
         column = None
         if isinstance(of, logical.OverRows | logical.PeriodGroups) and e in of.columns:
-            at_once = isinstance(of, logical.OverRows) or of.every == INSTANT
+            # A rank changes with later rows; of a window, until it is over.
+            later = isinstance(of, logical.RankChanges) and of.end is None
+            at_once = (isinstance(of, logical.OverRows) or of.every == INSTANT) and not later
             column = of.inputs[0].columns[of.columns.index(e)] if at_once else None
         elif isinstance(of, logical.UnionAll | logical.Distinct) and isinstance(
             e, x.ColumnReference

@@ -112,8 +112,7 @@ class Family:
             column = work.column(self.index.key)
             if column is None:  # another condition may exclude the rows with a fault
                 for member in self.members:
-                    assert member.interval is not None
-                    yield member, everything, (*member.interval.conditions, *member.rest)
+                    yield member, everything, (*_own(member), *member.rest)
                 return
             values, flags = self.index.numbers(column)
             places = self.index.matches(values, flags)
@@ -123,7 +122,13 @@ class Family:
                 member = self.members[number]
                 yield work.narrowed(member, found, sure) if member.rest else (member, found, ())
         for number in () if sure else self.risky:
-            yield work.narrowed(self.members[number], everything, sure)
+            member = self.members[number]
+            yield work.narrowed(member, everything, sure, _own(member))
+
+
+def _own(member: Member) -> tuple[x.Expression, ...]:
+    """Returns the conditions of a member that differ from those of others in a constant."""
+    return () if member.interval is None else member.interval.conditions
 
 
 class _Work:
@@ -141,11 +146,11 @@ class _Work:
         return None if doubts.total else found
 
     def narrowed(
-        self, member: Member, found: Places, sure: bool
+        self, member: Member, found: Places, sure: bool, own: tuple[x.Expression, ...] = ()
     ) -> tuple[Member, Places, tuple[x.Expression, ...]]:
         """Narrows a member's rows by the conditions that other members share. Where one of these
         may be NULL, a fault of another condition counts: then all conditions are decided as
-        written."""
+        written. `own` are conditions that found no rows yet."""
         rest = []
         for e in member.rest:
             mask = self._mask(e) if e in self.shared else None
@@ -155,9 +160,9 @@ class _Work:
                 sure = sure and (mask[1] or self.rows.null_decides)
                 found = found[mask[0][found]]
         if rest and not sure and any(map(may_fault, rest)):
-            whole = () if member.interval is None else member.interval.conditions
-            return member, np.arange(len(self.rows), dtype=np.int32), (*whole, *member.rest)
-        return member, found, tuple(rest)
+            every = np.arange(len(self.rows), dtype=np.int32)
+            return member, every, (*_own(member), *member.rest)
+        return member, found, (*own, *rest)
 
     def _mask(self, e: x.Expression) -> tuple[Bools, bool] | None:
         """Returns the rows in which a condition holds, and whether it is never NULL; None where it

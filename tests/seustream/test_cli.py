@@ -98,7 +98,7 @@ def test_overflow_is_joined_in_software_or_refused(capfd: pytest.CaptureFixture[
     assert main(refused) == 2
     err = capfd.readouterr().err
     assert "the window of stream R (UNBOUNDED) needs" in err
-    assert "a configuration of depth" in err
+    assert "a window that tuples leave" in err
     assert not Path("no").exists()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from seustream.compiler.errors import CompileError
 from seustream.compiler.pipeline import compile_text
 from tests.compiler.xsql.relations import STREAMS, wrong
 
@@ -45,3 +46,15 @@ def test_the_time_of_the_rows_is_no_column(query: str) -> None:
 def test_another_column_is_not_called_so(query: str) -> None:
     for text in (f"CREATE STREAM d AS {query}", f"SELECT * FROM ({query}) AS t"):
         assert "ts is the implicit time of every stream" in [p.message for p in wrong(text)]
+
+
+RANKS = """CREATE STREAM R (i int, a int);
+CREATE STREAM top AS SELECT i, window_end AS we FROM TUMBLE(TABLE R, DESCRIPTOR(ts), 5)
+    QUALIFY row_number() OVER ({}ORDER BY a DESC) <= 1 EMIT CHANGES;
+REGISTER QUERY n AS SELECT we, count(*) AS n FROM top GROUP BY we"""
+
+
+def test_a_rank_over_all_windows_changes_behind_the_end_of_its_own() -> None:
+    with pytest.raises(CompileError, match="a query that aggregates needs a window"):
+        compile_text(RANKS.format(""))
+    compile_text(RANKS.format("PARTITION BY window_end "))

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import seustream as ss
 from seustream.compiler.pipeline import Options, compile_text
 from seustream.engine.graph import GraphRun
 from seustream.engine.host import families, shared, stages
@@ -210,3 +211,23 @@ def test_an_equal_condition_of_another_text_counts_nothing() -> None:
         text = f"CREATE STREAM S (k int, w bigint, t varchar(9)); {gap}SELECT w FROM S WHERE 12 / k > 3 WINDOW NOW"
         (places,) = run(text, rows, [])[1].faults.values()
         assert [count for count, _ in places.values()] == [1]
+
+
+@pytest.mark.parametrize("other", ["lower(kind) = 'temp'", "kind LIKE 't%'", "mod(n, 2) = 0"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_row_without_a_value_changes_no_other(seed: int, other: str) -> None:
+    """Each of several queries that differ in a constant has the rows that it has alone."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    count = 40
+    rows = {
+        "ts": list(range(count)),
+        "sensor": [chance.choice([1, 2, 3, 7, None]) for _ in range(count)],
+        "kind": [chance.choice(["temp", "Temp", "wind", None]) for _ in range(count)],
+        "n": [chance.randrange(5) for _ in range(count)],
+    }
+    texts = [f"SELECT sensor, kind, n FROM R WHERE sensor = {n} AND {other}" for n in (1, 2, 9)]
+    texts.append(f"SELECT sensor, kind, n FROM R WHERE sensor > 2 AND {other}")
+    alone = [ss.run(text, R=rows)["q0"].rows() for text in texts]
+    assert any(alone)
+    assert [found.rows() for found in ss.run(";".join(texts), R=rows).values()] == alone
