@@ -91,9 +91,10 @@ def _files(
 ) -> DataFrame:
     path = Path(source.where)
     options: dict[str, str] = {}
-    suffix = path.suffix if path.is_file() else ""
     reader: DataFrameReader | DataStreamReader = spark.read if stream.table else spark.readStream
+    suffix = ".csv"
     if path.is_file():
+        suffix = suffix if path.suffix.lower() in ("", *_PACKED) else path.suffix
         # Spark's streams read folders; the filter selects the one file.
         escaped = "".join(f"\\{c}" if c in "*?[]{}\\" else c for c in path.name)
         options["pathGlobFilter"] = escaped
@@ -107,9 +108,13 @@ def _files(
         schema = spark.read.options(**options).parquet(where).schema
         return reader.options(**options).schema(schema).parquet(where)
     if source.kind == "csv":
-        options |= _undivided(suffix or ".csv")
+        options |= _undivided(suffix)
     options["lineSep"] = "\n"
     return reader.options(**options).text(where).select(*lines_of_files())
+
+
+_PACKED = (".gz", ".bz2", ".deflate", ".lz4", ".snappy", ".zst")
+"""Suffixes of compressed files, which Hadoop unpacks."""
 
 
 def _undivided(suffix: str) -> dict[str, str]:

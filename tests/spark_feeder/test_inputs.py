@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import gzip
 import json
 import math
 import random
@@ -133,7 +134,7 @@ def test_decimals_that_are_too_fine(spark: SparkSession, tmp_path: Path) -> None
 
 
 def collected(
-    spark: SparkSession, path: Path, select: str | None = None
+    spark: SparkSession, path: Path | str, select: str | None = None
 ) -> list[tuple[object, ...]]:
     """Returns the rows of a table from a file or folder."""
     text = "CREATE TABLE T (a int, s varchar); CREATE STREAM R (a int); SELECT s FROM R, T;"
@@ -168,7 +169,9 @@ def test_a_select_list_reads_other_columns(spark: SparkSession, tmp_path: Path) 
 def test_files_of_a_folder_each_have_their_header(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "1.csv").write_text("a,s\n1,x\n")
     (tmp_path / "2.csv").write_text(",S,A\n0,y,2\n")
-    assert sorted(collected(spark, Path(f"csv:{tmp_path}"))) == [(1, "x"), (2, "y")]
+    (tmp_path / "3.csv.gz").write_bytes(gzip.compress(b"s,a\nz,3\n"))
+    assert sorted(collected(spark, f"csv:{tmp_path}")) == [(1, "x"), (2, "y"), (3, "z")]
+    assert collected(spark, f"csv:{tmp_path / '3.csv.gz'}") == [(3, "z")]
 
 
 def test_files_that_spark_would_divide(spark: SparkSession, tmp_path: Path) -> None:
@@ -187,9 +190,9 @@ def test_files_that_spark_would_divide(spark: SparkSession, tmp_path: Path) -> N
         for name in ("t.csv", "csv:t.txt"):
             kind, colon, file = name.rpartition(":")
             where = f"{kind}{colon}{tmp_path / file}"
-            assert sorted(collected(spark, where)) == rows  # type: ignore[arg-type]
+            assert sorted(collected(spark, where)) == rows
         with pytest.raises(PySparkException, match=r"t\.(txt|part): Spark divides this file"):
-            collected(spark, f"csv:{tmp_path}")  # type: ignore[arg-type]
+            collected(spark, f"csv:{tmp_path}")
         with pytest.raises(
             PySparkException, match=r"t\.json, from byte \d+:\d+: not a JSON object"
         ):
