@@ -12,7 +12,7 @@ from seustream.compiler.errors import Problems, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import MILLISECONDS, Kind, read_time
 from seustream.compiler.logical import program as logical
-from seustream.compiler.logical.joins import AsofJoin, JoinSide, joins
+from seustream.compiler.logical.joins import AsofJoin, JoinSide, joins, visible
 from seustream.compiler.logical.program import Query, Source
 from seustream.compiler.logical.windows import LandmarkWindow, PartitionWindow
 from seustream.compiler.xsql import tree
@@ -97,8 +97,19 @@ def bounded(
         return sources
     known = bounded_by_windows(side, sources)
     conditions = [*conditions, *differences(tuple(conditions), sources)]
-    sizes = implied(known, conditions, len(sources), lasting)
-    unbounded = [at for at, of in enumerate(sources) if of.window == UNUSED and sizes[at] is None]
+    # A row that is looked up and comes later is the newest: all the others must stay until then.
+    awaited = {
+        at
+        for join in joins(side)
+        if isinstance(join, AsofJoin) and join.later
+        for at in visible(join.right)
+    }
+    sizes = implied(known, conditions, len(sources), lasting - awaited)
+    unbounded = [
+        at
+        for at, of in enumerate(sources)
+        if of.window == UNUSED and sizes[at] is None and at not in lasting
+    ]
     if unbounded:
         late = sources[unbounded[0]]
         other = next(

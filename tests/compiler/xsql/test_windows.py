@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import seustream as ss
 from seustream.compiler.errors import CompileError
 from seustream.compiler.logical.program import PeriodGroups
 from seustream.compiler.pipeline import compile_text
@@ -143,3 +144,17 @@ def test_steps_of_now_are_those_of_a_range_of_nothing() -> None:
 def test_distinct_rows_without_groups_have_one_mistake_in_their_steps() -> None:
     (problem,) = reported(f"{STREAMS}SELECT DISTINCT a FROM R WINDOW RANGE 10 SLIDE 5")
     assert problem.kind == "group-window"
+
+
+def test_rows_stay_until_the_one_that_is_looked_up_has_come() -> None:
+    """It may be the newest, and then the bounds of the others reach as far as it."""
+    rows = {
+        "R": {"ts": [8], "i": [1], "k": [1]},
+        "T": {"ts": [0], "j": [2], "k": [1]},
+        "S": {"ts": [10], "n": [3], "k": [1]},
+    }
+    asof = "ASOF JOIN S ON R.k = S.k AND S.ts <= R.ts + 2"
+    near = "JOIN T ON R.k = T.k AND abs(R.ts - T.ts) <= 8"
+    for joins in (f"{near} {asof}", f"{asof} {near}", f"LEFT {asof} LEFT {near}"):
+        found = ss.run(f"SELECT i, j, n FROM R {joins}", **rows)["q0"].rows()
+        assert [row[:3] for row in found] == [(1, 2, 3)], joins
