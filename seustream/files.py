@@ -107,17 +107,17 @@ def replaced(path: Path) -> Iterator[Path]:
     if _is_written_to(target):
         yield target
         return
-    one = Replacement(target)
+    temporary = unused(target.parent)
     try:
         check_place(target)
-        one.temporary.touch(exist_ok=False)
+        temporary.touch(exist_ok=False)
     except OSError as error:
         raise UserError([f"{path}: {error.strerror}"]) from None
     try:
-        yield one.temporary
-        one.temporary.replace(target)
+        yield temporary
+        temporary.replace(target)
     finally:
-        one.temporary.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _is_written_to(target: Path) -> bool:

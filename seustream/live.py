@@ -21,7 +21,7 @@ from seustream.cosim.bridge.statements import answer_to, check_streams
 from seustream.devices import ENGINE, check_backend, configuration
 from seustream.durations import slack_of
 from seustream.engine.runs import Report
-from seustream.engine.times import UNKNOWN, Times, milliseconds
+from seustream.engine.times import UNKNOWN, Times, Tuples, milliseconds
 from seustream.errors import InputError, QueryError
 from seustream.frames import Rows, declared, readable, stream_of, tuples_of
 from seustream.results import Explanation, QueryResult
@@ -290,6 +290,7 @@ class LiveQueries(ABC):
     def _taken(self, stream: str, rows: Rows) -> tuple[Stream, pa.Table]:
         """Returns the stream that rows are for, which is created if need be, and the rows in its
         types."""
+        found: Tuples | None = None
         with self._lock:
             self._open()
             if self._stream(stream) is None:
@@ -298,13 +299,14 @@ class LiveQueries(ABC):
                 if self._is_defined_there(stream):
                     raise InputError(f"stream {stream} is defined by a query, it takes no rows")
                 new = stream_of(stream, rows)
-                tuples_of(stream, rows, new)  # rows that are refused leave no stream behind
+                found = tuples_of(stream, rows, new)  # refused rows leave no stream behind
                 self.sql(declared(new))
             of = self._stream(stream)
             assert of is not None
             if of.defined_by is not None:
                 raise InputError(f"stream {of.name} is defined by a query, it takes no rows")
-            found = tuples_of(of.name, rows, of)
+            if found is None:
+                found = tuples_of(of.name, rows, of)
             if found.time != UNKNOWN:
                 self._given.setdefault(of.name, found.time)
             return of, found.rows

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
@@ -313,25 +314,27 @@ class HostDriver(JoinInputs):
         usable = np.ones(len(places), np.bool_)
         for attribute, name in enumerate(names):
             encoding = self.compilation.layout.encodings[slot.stream.name, name]
-            values, faulty = self._attribute(slot, name, places)
+            values = self._attribute(slot, name, places)
             codes[:, attribute], has = encode(values, encoding, self.first_tick or 0)
-            usable &= has & ~faulty
+            usable &= has
         return codes, usable
 
-    def _attribute(self, slot: Slot, name: str, places: Ints) -> tuple[pa.Array, Bools]:
-        """Returns an attribute of some rows: a column, or an expression of columns; and which rows have
-        a fault in it. These, and those in which it is NULL, are left to the host, whose join counts
-        what is a fault."""
+    def _attribute(self, slot: Slot, name: str, places: Ints) -> pa.Array:
+        """Returns an attribute of some rows: a column, or an expression of columns. Where it has no
+        value, or a fault, it is NULL, and the row is left to the host, whose join counts what is a
+        fault."""
         store = self.stores[slot.stream.name]
         e = self.compilation.layout.computed.get((slot.stream.name, name))
         if e is None:
-            return store.columns({name}, places)[name], np.zeros(len(places), np.bool_)
+            return store.columns({name}, places)[name]
         read = store.columns({column.name for column in x.columns(e)}, places)
         rows = {(0, column): values for column, values in read.items()}
         doubts = Faults()
         values = evaluate(e, leaves(rows), len(places), doubts)
-        some = np.flatnonzero(np.asarray(values.is_valid())) if doubts.total else places[:0]
-        return values, _faulty(e, rows, some, len(places))
+        if not doubts.total:
+            return values
+        some = np.flatnonzero(np.asarray(values.is_valid()))
+        return pc.if_else(_faulty(e, rows, some, len(places)), None, values)
 
     def _wanted(self, number: int, places: Ints) -> Bools:
         """Returns which new rows of a slot some query can use, as far as one row alone can tell."""
@@ -469,7 +472,7 @@ def _faulty(
 ) -> Bools:
     """Returns which of `rows`, among `count` of them, have a fault, or stand close to one that has."""
     found = np.zeros(count, np.bool_)
-    pieces = [rows] if len(rows) else []
+    pieces = [rows]
     while pieces:
         piece = pieces.pop()
         doubts = Faults()

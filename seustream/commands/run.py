@@ -359,8 +359,9 @@ def _check_places(c: Compilation, arguments: argparse.Namespace, inputs: list[Pa
     if arguments.late == "-":
         raise UserError(["--late -: stdout is for results"], hint="name a folder")
     results = files(arguments.output, c.program.names)
-    directory = arguments.output if arguments.late is None else arguments.late
-    late = files(directory, (_late_name(arguments, stream) for stream in _aside(c, arguments)))
+    late = files(
+        _late_folder(arguments), (_late_name(arguments, stream) for stream in _aside(c, arguments))
+    )
     others = [path for path in (arguments.waves, arguments.record) if path is not None]
     keep_apart([*results, *late, *others], [*input_files(arguments), *inputs])
     both = {*map(os.path.realpath, results)} & {*map(os.path.realpath, late)}
@@ -375,9 +376,8 @@ def _write_late(
 ) -> None:
     """Writes late tuples, one file per stream, in the format of inputs, and has them appear with the
     results or not at all."""
-    directory = arguments.output if arguments.late is None else arguments.late
     schemas = {_late_name(arguments, stream): rows.schema for stream, rows in late}
-    with OutputSet(directory, arguments.format, schemas) as files:
+    with OutputSet(_late_folder(arguments), arguments.format, schemas) as files:
         for stream, rows in late:
             files.write(_late_name(arguments, stream), rows)
         commit_all([outputs, files])
@@ -388,6 +388,10 @@ def _aside(c: Compilation, arguments: argparse.Namespace) -> list[str]:
     if arguments.late is None and arguments.output == "-":
         return []
     return [s.name for s in c.streams if arguments.late is not None or s.late == "side"]
+
+
+def _late_folder(arguments: argparse.Namespace) -> str:
+    return str(arguments.output if arguments.late is None else arguments.late)
 
 
 def _late_name(arguments: argparse.Namespace, stream: str) -> str:

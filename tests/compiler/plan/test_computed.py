@@ -148,8 +148,7 @@ def test_a_fault_is_counted_at_its_place() -> None:
     ("columns", "values"),
     [
         ('k int, "k + 1" int', {"k": [5, 0], "k + 1": [-1, 7]}),
-        ('k int, "[A.k + 1]" int', {"k": [0, 5], "[A.k + 1]": [1, -1]}),
-        ('k int, "[[A.k + 1]]" int', {"k": [0, 5], "[[A.k + 1]]": [1, -1]}),
+        ('k int, "[A.k + 1]" int', {"k": [5, 0], "[A.k + 1]": [1, -1]}),
     ],
 )
 def test_columns_named_like_expressions(columns: str, values: dict[str, list[int]]) -> None:
