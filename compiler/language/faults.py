@@ -5,7 +5,8 @@ an overflow, a failed cast, a function outside its domain. Its value is NULL.
 
 **What counts.** Every operation that is reached counts. In AND and OR, an operand's faults count only
 in rows that no other operand decides, whichever comes first, since conditions are evaluated in any
-order; so `b <> 0 AND a / b > 2` has no fault where b is 0. In CASE, the branch taken counts, and the
+order; so `b <> 0 AND a / b > 2` has no fault where b is 0. Of the conditions that a row must meet, one
+that is NULL decides for the others, too. In CASE, the branch taken counts, and the
 conditions up to it; in `coalesce`, the arguments up to the first one that has a value. Other functions
 evaluate all their arguments.
 """

@@ -38,8 +38,6 @@ Ints = npt.NDArray[np.int64]
 class StreamRows:
     """New rows of one stream; `before` is the number of earlier rows."""
 
-    null_decides = False
-
     def __init__(self, rows: pa.Table, before: int, alias: str) -> None:
         self.rows, self.before, self.alias = rows, before, alias
         self._count = int(rows.num_rows)
@@ -111,8 +109,6 @@ class StreamRows:
 
 class JoinRows:
     """Results of a join, by sequence numbers, in the order in which they came into being."""
-
-    null_decides = True
 
     def __init__(self, sides: list[Side], sequences: Ints) -> None:
         self.sides, self.sequences = sides, sequences

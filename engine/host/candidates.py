@@ -22,10 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Candidates(Protocol):
-    """Rows on which conditions are decided, in order. `null_decides`: where a condition is NULL,
-    faults of others do not count, because a join finds no combinations there."""
-
-    null_decides: bool
+    """Rows on which conditions are decided, in order."""
 
     def __len__(self) -> int: ...
 

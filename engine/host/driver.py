@@ -30,6 +30,7 @@ from seustream.engine.host.answers import (
     results_of_join,
 )
 from seustream.engine.host.complete import residual, without_repeats
+from seustream.engine.host.defined import DefinedRows
 from seustream.engine.host.encode import encode
 from seustream.engine.host.errors import WindowOverflow
 from seustream.engine.host.grouping import Grouping
@@ -170,6 +171,7 @@ class HostDriver(JoinInputs):
             for one in compilation.device_queries
         ]
         self.groupings = {q.name: Grouping(q) for q in self.queries if q.aggregated}
+        self.defined = DefinedRows(self.queries)
         source = compilation.source
         # Faults of candidates belong to their pattern, which looks at the rows again.
         self.faults = {
@@ -188,7 +190,8 @@ class HostDriver(JoinInputs):
 
     def outputs(self) -> Iterator[Answer]:
         for part in self._released(self.slice_rows):
-            yield from self._process(part)
+            yield from self.defined.in_order(self._process(part))
+        yield from self.defined.released(self.watermark)
 
     def snapshot(self) -> bytes:
         plain, tables = self._saved()

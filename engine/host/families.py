@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
@@ -55,8 +54,6 @@ class Family:
         self.members, self.groupings = tuple(members), groupings
         some = [one.interval for one in members if one.interval is not None]
         self.index = ConstantIndex(some) if some else None
-        risky = (n for n, one in enumerate(members) if any(map(may_fault, one.rest)))
-        self.risky = frozenset(risky)  # whose faults count where the interval is NULL
         uses = Counter(e for one in members for e in set(one.rest))
         self.shared = {e for e, count in uses.items() if count > 1}
         lists: dict[tuple[Item, ...], int] = {}
@@ -107,7 +104,6 @@ class Family:
             places: Iterable[tuple[int, Places]] = (
                 (n, everything) for n in range(len(self.members))
             )
-            sure = True
         else:
             column = work.column(self.index.key)
             if column is None:  # another condition may exclude the rows with a fault
@@ -116,14 +112,9 @@ class Family:
                 return
             values, flags = self.index.numbers(column)
             places = self.index.matches(values, flags)
-            sure = flags is None or work.rows.null_decides
         for number, found in places:
-            if sure or number not in self.risky:
-                member = self.members[number]
-                yield work.narrowed(member, found, sure) if member.rest else (member, found, ())
-        for number in () if sure else self.risky:
             member = self.members[number]
-            yield work.narrowed(member, everything, sure, _own(member))
+            yield work.narrowed(member, found) if member.rest else (member, found, ())
 
 
 def _own(member: Member) -> tuple[x.Expression, ...]:
@@ -136,7 +127,7 @@ class _Work:
 
     def __init__(self, rows: Candidates, shared: set[x.Expression]) -> None:
         self.rows, self.shared = rows, shared
-        self._masks: dict[x.Expression, tuple[Bools, bool] | None] = {}
+        self._masks: dict[x.Expression, Bools | None] = {}
 
     def column(self, key: Key) -> pa.Array | None:
         """Returns an expression in all rows, or None where it has a fault."""
@@ -146,33 +137,24 @@ class _Work:
         return None if doubts.total else found
 
     def narrowed(
-        self, member: Member, found: Places, sure: bool, own: tuple[x.Expression, ...] = ()
+        self, member: Member, found: Places
     ) -> tuple[Member, Places, tuple[x.Expression, ...]]:
-        """Narrows a member's rows by the conditions that other members share. Where one of these
-        may be NULL, a fault of another condition counts: then all conditions are decided as
-        written. `own` are conditions that found no rows yet."""
+        """Narrows a member's rows by the conditions that other members share."""
         rest = []
         for e in member.rest:
             mask = self._mask(e) if e in self.shared else None
             if mask is None:
                 rest.append(e)
             else:
-                sure = sure and (mask[1] or self.rows.null_decides)
-                found = found[mask[0][found]]
-        if rest and not sure and any(map(may_fault, rest)):
-            every = np.arange(len(self.rows), dtype=np.int32)
-            return member, every, (*_own(member), *member.rest)
-        return member, found, (*own, *rest)
+                found = found[mask[found]]
+        return member, found, tuple(rest)
 
-    def _mask(self, e: x.Expression) -> tuple[Bools, bool] | None:
-        """Returns the rows in which a condition holds, and whether it is never NULL; None where it
-        has a fault."""
+    def _mask(self, e: x.Expression) -> Bools | None:
+        """Returns the rows in which a condition holds; None where it has a fault."""
         if e not in self._masks:
             doubts = Faults()
-            value = evaluate(e, self.rows.leaves([e]), len(self.rows), doubts)
-            sure = not value.null_count
-            mask = np.asarray(value if sure else pc.fill_null(value, False), np.bool_)
-            self._masks[e] = None if doubts.total else (mask, sure)
+            mask = holds(e, self.rows.leaves([e]), len(self.rows), doubts)
+            self._masks[e] = None if doubts.total else mask
         return self._masks[e]
 
 
@@ -220,22 +202,11 @@ def _kept(
     rows: Candidates, member: Member, found: Places | Ints, rest: tuple[x.Expression, ...]
 ) -> Ints:
     """Returns the rows for which the rest of a query's conditions holds."""
-    kept, doubtful = found.astype(np.int64), rest
-    if rows.null_decides:
-        doubtful = ()
-        for e in rest:
-            doubts = Faults()
-            fits = holds(e, rows.leaves([e], kept), len(kept), doubts)
-            if doubts.total:
-                doubtful += (e,)
-            else:
-                kept = kept[fits]
-    if not doubtful:
-        return kept
+    kept = found.astype(np.int64)
     with member.faults.naming(lambda row: rows.name(int(kept[row]))):
         return kept[
             survivors(
-                doubtful, lambda e, index: rows.leaves([e], kept[index]), len(kept), member.faults
+                rest, lambda e, index: rows.leaves([e], kept[index]), len(kept), member.faults
             )
         ]
 

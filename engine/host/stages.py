@@ -26,6 +26,7 @@ from seustream.engine.host.answers import (
     results_of_join,
 )
 from seustream.engine.host.candidates import Answers, Member
+from seustream.engine.host.defined import DefinedRows
 from seustream.engine.host.families import Family, by_interval
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.join import Side, WindowJoin
@@ -99,6 +100,7 @@ class SoftwareJoin(JoinInputs):
         copies = dict.fromkeys(own, 0) | needed
         self.stores = Stores(self.streams, copies, retentions(own, self.keepers))
         self.windows: dict[str, WindowJoin] = {}
+        self.defined = DefinedRows(queries)
         self._live = {query.name: query for query in queries}
         self._plans = [self._packed(queries)]
         self.seen = dict.fromkeys(own, 0)
@@ -114,8 +116,9 @@ class SoftwareJoin(JoinInputs):
             if self.keepers:
                 places = self.stores.add(part)
                 if self.joins:
-                    yield from self._of_joins(places)
+                    yield from self.defined.in_order(self._of_joins(places))
                 self.stores.trim(self.slice_rows)
+        yield from self.defined.released(self.watermark)
 
     def snapshot(self) -> bytes:
         return Snapshot(SOFTWARE_JOIN, *self._saved()).pack()
@@ -160,6 +163,7 @@ class SoftwareJoin(JoinInputs):
         before, packed = {query.name: query for query in self.queries}, self._plans[0].queries
         self.queries, self.joins, self.faults = tuple(queries), joins, faults
         self.keepers = keepers
+        self.defined.change(queries)
         self._live = {query.name: query for query in queries}
         self.stores.keep = retentions(read, keepers)
         # A run that is restored would not have these rows, so no later query may find them.

@@ -1,5 +1,5 @@
 """The state that a join keeps between two calls, for its snapshot: the rows its windows can still
-reach, the rows that wait for other streams, and the members of its groups."""
+reach, the rows that wait for other streams, the members of its groups, and held results."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.logical.program import Query
+from seustream.engine.host.defined import DefinedRows
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
@@ -37,6 +38,7 @@ class JoinInputs:
     inputs: tuple[str, ...]
     merger: Merger
     stores: Stores
+    defined: DefinedRows
     seen: dict[str, int]
     queries: Sequence[Query]
     groupings: Mapping[str, Grouping]
@@ -84,8 +86,11 @@ class JoinInputs:
             for name, members in grouping.members(self.stores).items():
                 if self.groupings.get(name) is grouping:
                     tables[f"group {name}"] = members
+        held, waiting = self.defined.waiting()
+        tables |= waiting
         plain = {
             "streams": known,
+            "held": held,
             # Inputs that only keep time: their promise and end.
             "clock": {
                 q.name: (q.promise, q.stopped)
@@ -108,6 +113,7 @@ class JoinInputs:
             }
             grouping.restore(known, earlier)
         restore(self.faults, state.plain["faults"])
+        self.defined.resume(state)
         for stream in self.streams:
             known = state.plain["streams"].get(stream.name)
             waiting = state.tables.get(f"waiting {stream.name}")
@@ -134,8 +140,10 @@ def united(own: Snapshot | None, kind: str, others: Sequence[Snapshot]) -> Snaps
     plain: dict[str, Any] = dict(own.plain) if own is not None else {}
     tables: dict[str, pa.Table] = {}
     known = [*others, *((own,) if own is not None else ())]
-    for member in ("streams", "groups", "faults"):
-        plain[member] = {name: value for one in known for name, value in one.plain[member].items()}
+    for member in ("streams", "held", "groups", "faults"):
+        plain[member] = {
+            name: value for one in known for name, value in one.plain.get(member, {}).items()
+        }
     for one in known:
         for name, rows in one.tables.items():
             if name not in tables or rows.num_rows >= tables[name].num_rows:

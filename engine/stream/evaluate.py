@@ -78,13 +78,13 @@ def survivors(
     faults: Faults | None = None,
 ) -> Ints:
     """Returns the rows, of `count`, for which all conditions hold; `leaves` gives the columns that
-    a condition reads, for some of the rows. Each condition is evaluated only in rows that are left;
-    faults count as in one AND of all."""
+    a condition reads, for some of the rows. Each condition is evaluated only in rows that are left.
+    A fault counts unless another condition leaves the row out, because it is false or NULL."""
     left, those = np.arange(count), tuple(conditions)
     for number, condition in enumerate(those):
         work = _Evaluator(leaves(condition, left), len(left), faults is not None)
         value = work.array(work.value(condition))
-        if faults is not None and (work.found or value.null_count):
+        if faults is not None and work.found:
             return _survivors_counting(those[number:], leaves, left, count, faults)
         left = left[_true(value)]
     return left
@@ -98,22 +98,24 @@ def _survivors_counting(
     faults: Faults,
 ) -> Ints:
     """Returns the survivors of the rows `left` of the `whole`, counting faults. A row stays
-    until one condition is false without a fault, or two are false: only then do none of its
-    faults count."""
+    until a condition leaves it out that has no fault, or a second one does: only then do none of
+    its faults count."""
     true = np.ones(whole, np.bool_)
-    decider = np.full(whole, -1)  # the condition that is false in a row but has a fault there
+    decider = np.full(whole, -1)  # the condition that is false in a row and has a fault there
     found: list[tuple[int, Place, Mask]] = []
     for number, condition in enumerate(conditions):
         work = _Evaluator(leaves(condition, left), len(left), True)
         value = work.array(work.value(condition))
-        true[left] &= _true(value)
-        false = _true(pc.invert(value))
+        holds_ = _true(value)
+        true[left] &= holds_
         faulty = np.zeros(len(left), np.bool_)
         for place, mask in work.found:
             faulty |= mask
             spread = np.zeros(whole, np.bool_)
             spread[left[mask]] = True
             found.append((number, place, spread))
+        # NULL in a row with a fault may stem from it.
+        false = np.where(faulty, _true(pc.invert(value)), ~holds_)
         gone = false & (~faulty | (decider[left] >= 0))
         decider[left[false & ~gone]] = number
         for _, _, spread in found:

@@ -477,3 +477,12 @@ def test_a_fault_counts_where_no_other_condition_excludes_its_row() -> None:
     faults = Faults()
     assert columns.survivors([number, bound("i <> 1")], rows, 3, faults).tolist() == [2]
     assert list(faults.first.values()) == [1]
+
+
+def test_null_leaves_a_row_out_unless_it_stems_from_a_fault() -> None:
+    rows = taken({"i": [None, 0, 2], "t": ["five", "five", "six"]})
+    number, ratio = bound("CAST(t AS int) >= 6"), bound("12 / i > 1")
+    for conditions in ([number, ratio], [ratio, number]):
+        faults = Faults()
+        assert columns.survivors(conditions, rows, 3, faults).tolist() == []
+        assert sorted(faults.count.values()) == [1, 2]
