@@ -18,15 +18,19 @@ _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
 class View:
-    """A compilation, whole or restricted to one query: selects what to show, and names it."""
+    """A compilation, whole or restricted to one query: selects what to show, and names it. One query
+    is shown on the device that has it."""
 
     def __init__(self, c: Compilation, query: str | None = None) -> None:
-        self.c = c
         names = [q.name for q in c.program.relations]
         if query is not None and query.lower() not in [name.lower() for name in names]:
             known = ", ".join(names) or "none"
             raise ValueError(f"no query {query!r}; queries: {known}")
         self.only = None if query is None else query.lower()
+        self.c = c if query is None else next(filter(self._has, c.devices), c)
+
+    def _has(self, device: Compilation) -> bool:
+        return any(self.wants(one.division.query) for one in device.device_queries)
 
     @property
     def name(self) -> str | None:

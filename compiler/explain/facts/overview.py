@@ -41,6 +41,7 @@ class Sizes:
     areas: int
     instructions: int
     image_bytes: int
+    devices: int
 
     @property
     def chain(self) -> str:
@@ -122,6 +123,7 @@ class Overview:
     query: str | None
     plan: str
     configuration: str
+    device: int
     counts: Sizes
     graph: tuple[TreeNode, ...]
     predicates: tuple[Predicate, ...]
@@ -143,8 +145,11 @@ class Overview:
         )
 
     @property
-    def labelled(self) -> tuple[tuple[str, str]]:
-        return (("", self.counts.chain),)
+    def labelled(self) -> tuple[tuple[str, str], ...]:
+        several = self.counts.devices > 1
+        hint = "" if self.query else ": --query shows one of another's"
+        which = f"on device {self.device} of {self.counts.devices}{hint}"
+        return (("", self.counts.chain), *((("", which),) if several else ()))
 
     @property
     def composed(self) -> tuple[TreeNode, ...]:
@@ -189,6 +194,7 @@ def overview(scope: View) -> Overview:
         scope.name,
         c.options.plan,
         c.options.config.name,
+        c.number + 1,
         Sizes(
             queries=len(c.program.queries),
             streams=sum(
@@ -201,6 +207,7 @@ def overview(scope: View) -> Overview:
             areas=len(c.layout.slots),
             instructions=sum(map(len, c.programs)),
             image_bytes=len(c.image),
+            devices=len(c.placement.devices),
         ),
         graph(scope),
         predicates(scope),

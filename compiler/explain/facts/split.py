@@ -181,7 +181,15 @@ def split(scope: View) -> Split:
 
 
 def queries(scope: View) -> tuple[QuerySplit, ...]:
-    return tuple(_query(scope, one) for one in scope.normalised)
+    """Returns the queries, each as the device divides it that has it."""
+    on = {
+        one.division.query.name: (View(device), one)
+        for device in scope.c.devices
+        for one in device.device_queries
+    }
+    return tuple(
+        _query(*on.get(one.division.query.name, (scope, one))) for one in scope.normalised
+    )
 
 
 # --- one query ----------------------------------------------------------------
@@ -191,20 +199,14 @@ def _query(scope: View, one: Normalised) -> QuerySplit:
     query, form = one.division.query, normal_form(scope, one)
     slots = one.division.slots or (None,) * len(query.sources)
     device = [" AND ".join(term) or "every combination" for term in form.terms]
-    runs, why, work = _runs(one), one.division.why, tuple(_host_work(one, form.residual))
-    groups = _groups(scope.c, query.name)
-    for other in scope.c.others:
-        for there in other.device_queries:
-            if there.division.query.name == query.name:
-                groups = _groups(other, query.name)
-                runs = _runs(there).replace("device", f"device {other.number + 1}", 1)
-                why = there.division.why
-                work = tuple(_host_work(there, normal_form(View(other), there).residual))
+    runs = _runs(one)
+    if scope.c.number:
+        runs = runs.replace("device", f"device {scope.c.number + 1}", 1)
     return QuerySplit(
         query.name,
         " ".join(query.text.split()),
         runs,
-        why,
+        one.division.why,
         tuple(
             Aliased(
                 source.alias,
@@ -215,9 +217,9 @@ def _query(scope: View, one: Normalised) -> QuerySplit:
             for source, slot in zip(query.sources, slots, strict=True)
         ),
         tuple(device),
-        work,
+        tuple(_host_work(one, form.residual)),
         tuple(item.name for item in query.items),
-        groups,
+        _groups(scope.c, query.name),
         tuple(found for found in cross_products(scope) if found.query == query.name),
         tuple(_notes(scope, one)),
     )

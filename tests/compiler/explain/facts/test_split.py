@@ -57,6 +57,17 @@ def test_queries_of_other_devices_run_there() -> None:
     assert shown["q3"]["runs"].endswith(", then host")
     assert [work["work"] for work in shown["q3"]["host"]] == ["check lower(s3.b) > s4.b"]
     assert not shown["q4"]["host"]
+    for name, device in devices.items():
+        (alone,) = json.loads(explain(c, "split", "json", name))["queries"]
+        assert alone == shown[name]
+        assert [part["parents"] for part in json.loads(explain(c, "subqueries", "json", name))] == [
+            [name]
+        ]
+        areas = {area["area"] for area in json.loads(explain(c, "areas", "json", name))}
+        assert areas == {f"s{name[1]}", f"s{int(name[1]) + 1}"}
+        number = device.removeprefix("device").strip() or "1"
+        assert f"on device {number} of {len(c.devices)}\n" in explain(c, None, "text", name)
+    assert "on device 1 of 2: --query shows" in explain(c, None, "text")
 
 
 def test_queries_without_a_common_key_are_shown_each_with_its_own() -> None:
