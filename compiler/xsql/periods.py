@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from seustream.compiler.catalogue import Stream
@@ -96,34 +97,54 @@ def every(
 
 
 def of_windows(
-    select: tree.Select, sources: Sequence[logical.Source], tied: int, problems: Problems
+    select: tree.Select,
+    sources: Sequence[logical.Source],
+    lacking: AbstractSet[int],
+    tied: int,
+    problems: Problems,
 ) -> Every | None:
     """Returns the windows by which a SELECT groups rows that already have the end of one: those of
-    TUMBLE in FROM, and the one instant of a window's groups. `tied` sources have an end equal to
-    another source's."""
-    streams = [source for source in sources if not source.stream.table]
+    TUMBLE in FROM, and the one instant of a window's groups. Some rows lack a tuple of the sources
+    `lacking`. `tied` sources have an end equal to another source's."""
+    streams = [(at, source) for at, source in enumerate(sources) if not source.stream.table]
     if select.windows or tied + 1 < len(streams):
         return None
     for e in select.group_by:
         if not isinstance(e, syntax.Reference) or e.everything:
             continue
         *qualifier, name = (part.text.lower() for part in e.parts)
-        for source in streams:
-            column = source.stream.column(name)
-            end = None if column is None else column.ends
-            if end is None or qualifier not in ([], [source.alias.lower()]):
-                continue
-            if end.before == 1:
-                return INSTANT
-            if end.offset is not None:
-                return logical.Periodic(end.before, end.before, end.offset)
+        named = {
+            at: column.ends
+            for at, source in streams
+            if (column := source.stream.column(name)) is not None
+            and column.ends is not None
+            and qualifier in ([], [source.alias.lower()])
+        }
+        if not named:
+            continue
+        if len(named) == 1 and lacking & named.keys():
             problems.add(
                 "group-window",
-                "windows that overlap are those of groups where they are made",
+                f"{name} is NULL in rows without a match, which are in no window",
                 e.span,
-                "GROUP BY window_start, window_end beside HOP in FROM, and group these rows by them again",
+                "group by the end of a side that no row lacks, or join USING it",
             )
             return _FAILED
+        # Several have the name in USING: the value is that of one that the row has.
+        sure = [end for at, end in named.items() if at not in lacking]
+        by_width = sorted(sure or named.values(), key=lambda end: end.before)
+        end = by_width[0] if sure else by_width[-1]
+        if end.before == 1:
+            return INSTANT
+        if end.offset is not None:
+            return logical.Periodic(end.before, end.before, end.offset)
+        problems.add(
+            "group-window",
+            "windows that overlap are those of groups where they are made",
+            e.span,
+            "GROUP BY window_start, window_end beside HOP in FROM, and group these rows by them again",
+        )
+        return _FAILED
     return None
 
 

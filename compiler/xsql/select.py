@@ -87,7 +87,7 @@ class SelectBinder:
         if every is None:
             terms = [term for join in joins(side) for term in x.conjuncts(join.condition)]
             tied = sum(1 for _ in differences((*terms, *conditions), sources)) // 2
-            every = periods.of_windows(select, sources, tied, self.problems)
+            every = periods.of_windows(select, sources, optional(side), tied, self.problems)
         steps = None
         if any(clause.slide is not None for clause in select.windows):
             every = steps = steps_of(select, sources, every, self.problems)

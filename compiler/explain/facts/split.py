@@ -187,9 +187,7 @@ def queries(scope: View) -> tuple[QuerySplit, ...]:
         for device in scope.c.devices
         for one in device.device_queries
     }
-    return tuple(
-        _query(*on.get(one.division.query.name, (scope, one))) for one in scope.normalised
-    )
+    return tuple(_query(*on.get(one.division.query.name, (scope, one))) for one in scope.normalised)
 
 
 # --- one query ----------------------------------------------------------------

@@ -57,6 +57,16 @@ def test_rows_that_have_the_end_of_their_window_are_grouped_by_it(
     assert found.every == every
 
 
+@pytest.mark.parametrize("kind", ["LEFT", "FULL"])
+def test_rows_without_a_match_are_in_no_window_of_the_other_side(kind: str) -> None:
+    rows = "(SELECT a, window_end FROM TUMBLE(TABLE R, DESCRIPTOR(ts), 20)) {}"
+    text = f"SELECT count(*) AS n FROM {rows.format('x')} {kind} JOIN {rows.format('y')}"
+    text += " ON x.window_end = y.window_end GROUP BY y.window_end"
+    (problem,) = wrong(text)
+    assert problem.message == "window_end is NULL in rows without a match, which are in no window"
+    assert "USING" in (problem.hint or "")
+
+
 @pytest.mark.parametrize(
     ("call", "message", "hint"),
     [

@@ -273,3 +273,36 @@ def test_a_time_too_far_for_windows_is_a_fault(form: str, emit: str, several: bo
             assert place.startswith("a time beyond")
             assert row == f"the row at ts {-(2**63) + 2}"
     assert counts == {"far": 4, "near": 0}
+
+
+@pytest.mark.parametrize("kind", ["INNER", "LEFT", "RIGHT", "FULL"])
+@pytest.mark.parametrize("groups_first", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_groups_by_the_window_of_a_join(kind: str, groups_first: bool, seed: int) -> None:
+    """A row without a match has the time of its own side, anywhere in its window."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    r = r_stream(chance, 60)
+    ask = """SELECT window_end AS e, count(*) AS n, count(g.m) AS some, sum(r.a) AS s
+    FROM {} {} JOIN {} USING (window_end) GROUP BY window_end"""
+
+    def joined(groups: str, rows: str) -> str:
+        sides = (f"({groups}) g", f"({rows}) r")
+        one, other = sides if groups_first else sides[::-1]
+        return ask.format(one, kind, other)
+
+    text = DEFINITIONS + joined(
+        "SELECT window_end, count(*) AS m FROM R WHERE a > 1 GROUP BY TUMBLE(ts, 10) HAVING count(*) > 1",
+        "SELECT a, window_end FROM TUMBLE(TABLE R, DESCRIPTOR(ts), 10) WHERE b < 2",
+    )
+    ends = "floor(ts / 10)::bigint * 10 + 10 AS window_end"
+    want = judged(
+        joined(
+            f"SELECT {ends}, count(*) AS m FROM R WHERE a > 1 GROUP BY 1 HAVING count(*) > 1",
+            f"SELECT a, {ends} FROM R WHERE b < 2",
+        ),
+        R=r,
+    )
+    found = at_once(text, {"R": r})
+    same([row[:4] for row in rows_of(found["q0"])], want)
+    assert in_pieces(text, {"R": r}, seed) == found
