@@ -4,12 +4,14 @@
 
 #include "binding.h"
 
-// Sets the flags of rows that come at least `gap` after the last row with their key whose flag is set;
-// `last` has its clock, INT64_MIN before the first. Returns how many.
+// Sets the flags of rows that come more than `reach` after the last row with their key whose flag is
+// set; `last` has its clock. Keys from `known` on are new, numbered as they come. Returns how many.
 inline PyObject *apart(PyObject *args) {
     PyObject *keys_, *clock_, *last_, *flags_;
-    long long gap;
-    if (!PyArg_ParseTuple(args, "OOLOO", &keys_, &clock_, &gap, &last_, &flags_)) throw Raised();
+    unsigned long long reach;
+    long long known;
+    if (!PyArg_ParseTuple(args, "OOKOLO", &keys_, &clock_, &reach, &last_, &known, &flags_))
+        throw Raised();
     Ints keys(keys_), clock(clock_);
     Out last(last_, true);
     View<uint8_t> flags(flags_, true);
@@ -17,10 +19,14 @@ inline PyObject *apart(PyObject *args) {
     flags.want(keys.size);
     long long found = 0;
     for (int64_t i = 0; i < keys.size; ++i) {
-        if (keys.data[i] < 0 || keys.data[i] >= last.size) throw std::out_of_range("a key that is not there");
-        int64_t &before = last.data[keys.data[i]];
-        flags.data[i] = before == INT64_MIN || clock.data[i] - before >= gap;
+        int64_t key = keys.data[i];
+        if (key < 0 || key >= last.size || key > known) throw std::out_of_range("a key that is not there");
+        int64_t &before = last.data[key];
+        // The distance of any two times fits 64 unsigned bits.
+        flags.data[i] =
+            key == known || static_cast<uint64_t>(clock.data[i]) - static_cast<uint64_t>(before) > reach;
         if (!flags.data[i]) continue;
+        if (key == known) ++known;
         before = clock.data[i];
         ++found;
     }

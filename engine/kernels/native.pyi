@@ -499,10 +499,12 @@ def lexsort(keys: tuple[Ints, ...], out: Ints, /) -> None:
     """Writes the rows in the order of some keys, the last of which counts most, like `numpy.lexsort`, in
     linear time."""
 
-def apart(keys: Ints, clock: Ints, gap: int, last: Ints, flags: npt.NDArray[np.uint8], /) -> int:
-    """Sets the flags of rows that come at least `gap` after the last row with their key whose flag was
-    set; returns how many. `last` has the clock of this row by key, the least number before the first, and
-    is updated."""
+def apart(
+    keys: Ints, clock: Ints, reach: int, last: Ints, known: int, flags: npt.NDArray[np.uint8], /
+) -> int:
+    """Sets the flags of rows that come more than `reach` after the last row with their key whose flag was
+    set; returns how many. `last` has the clock of this row by key, and is updated. Keys from `known` on
+    are new, numbered as they come."""
 
 def times(column: object, /) -> TimesOf:
     """Returns the times of a column of 64-bit integers, given as a capsule of Arrow's stream."""

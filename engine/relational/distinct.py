@@ -15,7 +15,7 @@ from seustream.engine.relational.inputs import Inputs
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.growing import Growing
-from seustream.engine.stream.merge import END_OF_STREAM, timestamps
+from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.operator import EARLIEST, Answer
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
@@ -27,7 +27,8 @@ Ints = npt.NDArray[np.int64]
 
 _FEW = 4096
 """Rows that may be remembered beyond twice the number within the window."""
-_NEVER = np.iinfo(np.int64).min
+_ANY = (1 << 64) - 1
+"""More than the distance of any two times."""
 
 
 class DistinctRows:
@@ -42,8 +43,8 @@ class DistinctRows:
         self.count = 0
         self.now = EARLIEST
         window = node.window
-        sizes = {WindowKind.ROWS: window.size, WindowKind.RANGE: window.size + 1}
-        self.gap = sizes.get(window.kind, END_OF_STREAM)
+        reaches = {WindowKind.ROWS: window.size - 1, WindowKind.RANGE: window.size}
+        self.reach = reaches.get(window.kind, _ANY)
         types = [of.type for of in stream_schema(node.inputs[0])][1:-1]
         self._remember([pa.array([], of) for of in types], np.empty(0, np.int64))
 
@@ -75,8 +76,9 @@ class DistinctRows:
             clock = np.arange(self.count, self.count + len(ts))
         self.count += len(ts)
         keys, fresh = self.keys.numbers(columns, len(ts)), np.empty(len(ts), np.uint8)
-        self.given.append(np.full(len(self.keys) - len(self.given), _NEVER))
-        native.apart(keys, np.ascontiguousarray(clock), self.gap, self.given.view, fresh)
+        known = len(self.given)
+        self.given.append(np.zeros(len(self.keys) - known, np.int64))
+        native.apart(keys, np.ascontiguousarray(clock), self.reach, self.given.view, known, fresh)
         self.now = int(clock[-1])
         if len(self.keys) > self.enough:
             self._remember(*self._within())
@@ -85,7 +87,8 @@ class DistinctRows:
     def _within(self) -> tuple[list[pa.Array], Ints]:
         """Returns the rows given within the window, and when."""
         given = self.given.view
-        some = np.flatnonzero(given > self.now - self.gap)
+        age = np.int64(self.now).view(np.uint64) - given.view(np.uint64)
+        some = np.flatnonzero(age <= self.reach)
         some = some[np.argsort(given[some], kind="stable")]
         return self.keys.values(some), given[some]
 

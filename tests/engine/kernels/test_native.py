@@ -548,20 +548,25 @@ def test_intervals_refuse_short_arrays() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_rows_apart(seed: int) -> None:
-    """A row has a flag unless one with its key has had one less than `gap` before."""
+    """A row has a flag unless one with its key has had one at most `reach` before."""
     chance = np.random.default_rng(seed)
-    keys, clock = chance.integers(0, 5, 60), np.sort(chance.integers(-40, 40, 60))
-    gap = int(chance.choice([1, 3, 20, 2**63 - 1]))
-    last, given, want = np.full(5, np.iinfo(np.int64).min), dict[int, int](), []
+    order = dict[int, int]()  # keys by their first row
+    keys = np.array(
+        [order.setdefault(key, len(order)) for key in chance.integers(0, 5, 60).tolist()]
+    )
+    clock = np.sort(chance.integers(-40, 40, 60))
+    if chance.random() < 0.5:
+        clock[0], clock[-1] = -(2**63), 2**63 - 1
+    reach = int(chance.choice(np.array([0, 2, 19, 2**63 - 1, 2**64 - 1], np.uint64)))
+    last, given, want = np.zeros(5, np.int64), dict[int, int](), []
     for key, now in zip(keys.tolist(), clock.tolist(), strict=True):
-        want.append(key not in given or now - given[key] >= gap)
+        want.append(key not in given or now - given[key] > reach)
         if want[-1]:
             given[key] = now
     found, cut = np.empty(60, np.uint8), int(chance.integers(0, 61))
-    count = sum(
-        native.apart(keys[some], clock[some], gap, last, found[some])
-        for some in (slice(cut), slice(cut, None))
-    )
+    known = len({*keys[:cut].tolist()})
+    count = native.apart(keys[:cut], clock[:cut], reach, last, 0, found[:cut])
+    count += native.apart(keys[cut:], clock[cut:], reach, last, known, found[cut:])
     assert found.tolist() == want
     assert count == sum(want)
     assert {key: at for key, at in enumerate(last.tolist()) if key in given} == given
@@ -569,9 +574,9 @@ def test_rows_apart(seed: int) -> None:
 
 def test_rows_apart_of_a_key_that_is_not_there() -> None:
     one = np.zeros(1, np.int64)
-    for key in (-1, 1):
+    for key, known in ((-1, 0), (1, 1), (0, -1)):
         with pytest.raises(RuntimeError, match="not there"):
-            native.apart(one + key, one, 1, one.copy(), np.empty(1, np.uint8))
+            native.apart(one + key, one, 1, one.copy(), known, np.empty(1, np.uint8))
 
 
 @pytest.mark.parametrize("seed", range(20))

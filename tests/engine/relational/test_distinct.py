@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from seustream.engine.relational import distinct
@@ -57,3 +58,29 @@ def test_distinct_groups_of_windows(seed: int) -> None:
         sql = "SELECT DISTINCT count(*) FROM r GROUP BY a, floor(ts / 4)"
         want = connection.execute(sql).fetchall()
     assert sorted(row[:1] for row in found) == sorted(want)
+
+
+@pytest.mark.parametrize("union", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    [("RANGE", 2**63 - 1), ("RANGE", 2**63 - 2), ("RANGE", 5), ("ROWS", 2), ("UNBOUNDED", "")],
+)
+def test_at_the_ends_of_time(kind: str, size: Any, union: bool) -> None:
+    """Times are as far apart as 64 bits allow."""
+    times = [-(2**63), -(2**63) + 1, -(2**63) + 6, -2, -1, 0, 2**63 - 3]
+    other = " UNION SELECT a FROM R WHERE a > 9" if union else ""
+    distinct = "" if union else "DISTINCT "
+    text = f"{DEFINITIONS}REGISTER QUERY q AS SELECT {distinct}a FROM R{other} WINDOW {kind} {size}"
+    want = []
+    at, before = 0, None  # the number and the time of the row that was given last
+    for number, ts in enumerate(times):
+        near = before is not None and (
+            kind == "UNBOUNDED" or (ts - before <= size if kind == "RANGE" else number - at < size)
+        )
+        if not near:
+            at, before = number, ts
+            want.append((1, ts, ts))
+    one = pa.array([1] * len(times), pa.int32())
+    rows = {"R": pa.table({"ts": times, "a": one, "b": one})}
+    for seed in range(4):
+        assert run(text, rows, seed) == want
