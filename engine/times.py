@@ -69,7 +69,7 @@ class Times:
         given: Mapping[str, pa.DataType],
         instants: Mapping[str, Collection[str]] | None = None,
     ) -> None:
-        self.streams = {stream.name: UNKNOWN for stream in program.base}
+        self.streams = {stream.name: _declared(stream) for stream in program.base}
         self.streams |= {name: _of(kind) for name, kind in given.items()}
         self.tables = {stream.name for stream in program.base if stream.table}
         self.columns: dict[str, dict[str, pa.DataType]] = {
@@ -206,6 +206,13 @@ def _is_time(e: x.Expression) -> bool:
     """Returns whether a column of a pattern is nothing but the time of an event."""
     part = e.part if isinstance(e, rows.At) else e
     return isinstance(part, (ir.Value, rows.Cell)) and part.attribute == ir.TIME
+
+
+def _declared(stream: Stream) -> pa.DataType:
+    """Returns the type of a stream's times before there are rows: integers, if they are a column of
+    integers."""
+    column = None if stream.time is None else stream.column(stream.time)
+    return UNKNOWN if column is None or column.type.kind is Kind.TIMESTAMP else TICKS
 
 
 def _of(kind: pa.DataType) -> pa.DataType:

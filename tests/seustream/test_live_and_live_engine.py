@@ -547,6 +547,24 @@ def test_results_keep_the_types_of_the_query_that_gave_them() -> None:
     assert found == [first, 5]
 
 
+def test_the_type_of_times_does_not_change_with_later_rows() -> None:
+    """A column of integers that is declared as the time is known before there are rows."""
+    at = datetime.datetime(2026, 1, 1)
+    with ss.connect() as con:
+        con.sql("CREATE STREAM R (a int); CREATE STREAM S (at bigint, a int) WITH (time = 'at')")
+        con.sql("SELECT R.a FROM R LEFT JOIN S ON R.a = S.a WINDOW RANGE 5")
+        con.push("R", {"ts": [at], "a": [1]})
+        later = at + datetime.timedelta(seconds=9)
+        con.watermark("R", later)
+        con.watermark("S", later)
+        found = [row for _, rows in con.results() for row in rows.rows()]
+        then = int(later.replace(tzinfo=datetime.UTC).timestamp()) * 1000
+        con.push("S", {"at": [then], "a": [1]})
+        con.push("R", {"ts": [later], "a": [1]})
+        found += [row for _, rows in con.finish() for row in rows.rows()]
+    assert found == [(1, then - 9000, then - 9000), (1, then, then)]
+
+
 def test_the_type_of_times_is_that_of_the_first_rows() -> None:
     at = datetime.datetime(2026, 1, 1)
     with ss.connect() as con:
