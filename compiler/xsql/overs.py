@@ -186,6 +186,8 @@ def _frame(
     whole = isinstance(value, int) and bound.type.kind is not Kind.BOOLEAN
     if not whole or not isinstance(value, int) or not 0 <= value < _ENDLESS:
         what = "a length of time" if written.kind == "range" else "a number of rows"
+        if whole:
+            what += f" from 0 to {_ENDLESS - 1:,}" + " ms" * (written.kind == "range")
         binder.fail("over", f"{what} is wanted here", written.size.span, _FORM)
         return None
     return logical.Frame(written.kind == "range", value)

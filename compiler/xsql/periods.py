@@ -221,9 +221,12 @@ class _Reader:
         if isinstance(value, str):
             value = read_interval(value)
         if isinstance(value, datetime.timedelta):
-            return value // datetime.timedelta(milliseconds=1)
-        if isinstance(value, int) and bound.type.kind is not Kind.BOOLEAN and abs(value) < _LARGEST:
-            return value
+            value = value // datetime.timedelta(milliseconds=1)
+        if isinstance(value, int) and bound.type.kind is not Kind.BOOLEAN:
+            if abs(value) < _LARGEST:
+                return value
+            self._problem(f"a window lasts at most {_LARGEST - 1:,} ms", e, hint)
+            return None
         self._problem("a length of time is wanted here, such as 5 minutes", e, hint)
         return None
 
