@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.errors import CompileError, Problems
@@ -52,7 +53,8 @@ def manifest(c: Compilation, image_name: str, brief: bool = False) -> str:
             "statistics": c.options.statistics.to_json(),
             "parameters": dict(c.options.parameters),
         },
-        "source": {"name": c.source.name, "text": c.source.text},
+        "source": {"name": c.source.name, "text": c.source.text}
+        | ({"parts": list(c.source.parts)} if c.source.parts else {}),
     }
     if brief:
         return json.dumps(data)
@@ -105,12 +107,14 @@ def compilation_of(
             devices=wanted if devices is None else devices,
         )
         name, source = str(data["source"]["name"]), data["source"]["text"]
+        parts = tuple(int(part) for part in data["source"].get("parts", ()))
         digest = data["image"]["sha256"]
         if hashlib.sha256(image).hexdigest() != digest:
             raise ManifestRefused("the image is not the one the manifest describes")
         after = _continued(source, [c for c in known if c.options == options])
         rest = source if after is None else source[len(after.source.text) :]
         compilation = compile_text(rest, name, options, after=after)
+        compilation = replace(compilation, source=replace(compilation.source, parts=parts))
     except ManifestRefused:
         raise
     except (ConfigError, StatisticsError, CompileError) as error:

@@ -63,6 +63,8 @@ def explain(
     wanted = None if query is None else query.lower()
     if stage == SITES:
         return _sites(c, format, wanted, record or {})
+    if wanted is not None and stage == "tokens":
+        raise ExplainRefused("stage tokens comes before queries are known", "leave out --query")
     if wanted is not None and wanted not in {**every, **networks, **relations}:
         known = [one.name for one in (*relations.values(), *every.values(), *networks.values())]
         if stage in patterns.STAGES:
@@ -83,8 +85,6 @@ def explain(
                 suggest(query or "", [one.name for one in every.values()], "patterns"),
             )
         return _patterns(some, stage, format, seen or {}, c.source.name)
-    if wanted is not None and stage == "tokens":
-        raise ExplainRefused("stage tokens comes before queries are known", "leave out --query")
     parts = []
     if stage is not None or wanted is not None or relations or not (every or networks):
         name = None if wanted is None else relations[wanted].name

@@ -168,6 +168,25 @@ def _spelled(values: pa.Array[Any]) -> pa.Array[Any]:
     return text
 
 
+def python_values(column: pa.ChunkedArray[Any] | pa.Array[Any]) -> list[Any]:
+    """Returns values as Python has them. Times that `datetime` lacks, before the year 1 or after 9999,
+    are texts, as files have them."""
+    try:
+        found: list[Any] = column.to_pylist()
+    except OverflowError:
+        found = [_python_value(value) for value in column]
+    return found
+
+
+def _python_value(value: Any) -> Any:
+    try:
+        return value.as_py()
+    except OverflowError:
+        if isinstance(value, pa.ListScalar):
+            return python_values(value.values)
+        return _spelled(pa.array([value], value.type))[0].as_py()
+
+
 def _listed(values: pa.Array[Any]) -> pa.Array[Any]:
     """Spells lists, whose elements are written as they are by themselves."""
     lists = cast("Any", values)

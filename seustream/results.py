@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from seustream.compiler.errors import suggest
 from seustream.compiler.pipeline import Compilation
+from seustream.encoding import python_values
 from seustream.engine.explain import explain
 from seustream.errors import QueryError
 
@@ -97,13 +98,14 @@ class QueryResult:
         return found
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """Returns the rows as tuples.
+        """Returns the rows as tuples. Times outside of the years 1 to 9999, which `datetime` lacks, are
+        texts.
 
         >>> import seustream as ss
         >>> ss.run("SELECT a FROM R WINDOW NOW", R={"ts": [1], "a": [5]})["q0"].rows()
         [(5, 1, 1)]
         """
-        columns = [column.to_pylist() for column in self._table.columns]
+        columns = [python_values(column) for column in self._table.columns]
         return list(zip(*columns, strict=True))
 
     def explain(self) -> Explanation:

@@ -90,7 +90,7 @@ class Analysis:
 
     def run_apas(self) -> logical.Program:
         """Analyses a text that is one APAS query; its name is that of its last select."""
-        query = self._apas("q0", Span(0, len(self.source.text)))
+        query = self._compiled_apas("q0", Span(0, len(self.source.text)))
         if query is not None:
             self.apas["q0"] = replace(query, name=query.tree.label, asked=True)
         return self._program()
@@ -162,12 +162,9 @@ class Analysis:
                 self._register(s.name.text, s.query, s.span, s.name)
             case tree.RegisterApas():
                 self._check_name(s.name.text, s.name.span)
-                query = self._apas(s.name.text, s.text)
+                query = self._apas(s.name.text, s)
                 if query is not None:
-                    options = query_options(s.options, self.problems)
-                    self.apas[s.name.text.lower()] = replace(
-                        query, asked=True, strict=options.strict
-                    )
+                    self.apas[s.name.text.lower()] = replace(query, asked=True)
             case tree.DropQuery():
                 if self._known_query(s.name):
                     for known in (self.queries, self.patterns, self.apas):
@@ -268,16 +265,21 @@ class Analysis:
 
     def _create_apas(self, s: tree.CreateStreamApas) -> None:
         name = s.name.text
-        compiled = self._apas(name, s.text)
+        compiled = self._apas(name, s)
         if compiled is None:
             self._add_stream(s.name, Stream(name, (), unknown=True))
             return
-        text = f"APAS $${self._text(s.text)}$$"
+        text = f"APAS $${self._text(s.text)}$${' WITH (strict)' * compiled.strict}"
         stream = intervals.stream_of(name, compiled, text, s.span, self.problems)
         if self._add_stream(s.name, stream):
             self.derivations[name.lower()] = compiled
 
-    def _apas(self, name: str, text: Span) -> Compiled | None:
+    def _apas(self, name: str, s: tree.CreateStreamApas | tree.RegisterApas) -> Compiled | None:
+        query = self._compiled_apas(name, s.text)
+        options = query_options(s.options, self.problems)
+        return None if query is None else replace(query, strict=options.strict)
+
+    def _compiled_apas(self, name: str, text: Span) -> Compiled | None:
         return compile_apas(
             self.source, text, name, self.visible, self.problems, self.libraries, self.parameters
         )

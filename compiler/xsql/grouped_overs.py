@@ -30,7 +30,7 @@ def over_groups(select: tree.Select, text: Callable[[Span], str]) -> tree.Select
     asked = [*(item.expression for item in select.items), select.qualify]
     if not grouped or not any(map(_looks, asked)) or select.stars:
         return None
-    if select.changes is not None or select.order_by or select.limit is not None:
+    if select.changes is not None:
         return None
     return _AroundGroups(select, text).around()
 
@@ -70,13 +70,20 @@ class _AroundGroups:
             if _looks(item.expression) and _shape(name) not in columns
         }
         qualify = None if select.qualify is None else self._of(select.qualify)
+        order_by = self._of(select.order_by)
         inner = replace(
-            select, items=tuple(self.items), group_by=keys, qualify=None, named_windows=()
+            select,
+            items=tuple(self.items),
+            group_by=keys,
+            qualify=None,
+            named_windows=(),
+            order_by=(),
+            limit=None,
         )
         source = tree.FromItem(Name("(GROUP BY)", at), Name("subquery", at), at, query=inner)
         return tree.Select(
             items, (source,), None, (), None, (), select.options, at,
-            qualify=qualify, named_windows=over,
+            qualify=qualify, named_windows=over, order_by=order_by, limit=select.limit,
         )  # fmt: skip
 
     def _hidden(self, item: tree.SelectItem) -> bool:

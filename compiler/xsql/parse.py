@@ -140,8 +140,9 @@ class _Builder(WindowBuilder):
         return tree.CreateStreamAs(name, query, span_of(meta), mode)
 
     def create_apas(self, meta: Meta, c: list[Any]) -> tree.CreateStreamApas:
-        mode, name, text = _mode(c)
-        return tree.CreateStreamApas(name, _within(text), span_of(meta), mode)
+        mode, name, text, options = _mode(c)
+        given = () if options is None else options[1]
+        return tree.CreateStreamApas(name, _within(text), given, span_of(meta), mode)
 
     def drop_stream(self, meta: Meta, c: list[Any]) -> tree.DropStream:
         return tree.DropStream(c[1], span_of(meta), "if" if c[0] else "")

@@ -129,7 +129,7 @@ class SelectBinder:
                 "over",
                 "functions OVER frames look at groups when a window is over",
                 [*looks_back, parts[-1][1]][0],
-                "GROUP BY a, TUMBLE(ts, 1 minute), without ORDER BY and LIMIT, which stand around: SELECT * FROM (...) ORDER BY ...",
+                "GROUP BY a, TUMBLE(ts, 1 minute)",
             )
         if select.qualify is not None and not looks_back and qualify is not FAILED:
             self.problems.add(

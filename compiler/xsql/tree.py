@@ -54,6 +54,7 @@ class CreateStreamApas:
 
     name: Name
     text: Span
+    options: tuple[Option, ...]
     span: Span
     mode: str = ""
 

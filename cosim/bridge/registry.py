@@ -323,7 +323,7 @@ class Catalogue:
 
     def text(self) -> str:
         """Returns the statements in effect."""
-        return text_of(self._entries())
+        return text_of(entry.text for entry in self._entries())
 
     def texts(self) -> dict[str, str]:
         """Returns the statements of the catalogue, by the name that each defined."""

@@ -10,8 +10,9 @@ executed, nothing changes: neither it nor those before it in the same text take 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from seustream.compiler.errors import CompileError, Problem, Problems, SourceText, Span
 from seustream.compiler.language.options import QueryOptions, query_options
@@ -64,9 +65,16 @@ class CatalogueChange:
     """The statements are exactly those of the text."""
 
 
-def text_of(entries: Sequence[Entry]) -> str:
-    """Returns the catalogue's text."""
-    return "".join(f"{entry.text};\n" for entry in entries)
+def text_of(statements: Iterable[str]) -> str:
+    """Returns statements as the text of a catalogue."""
+    return "".join(f"{one};\n" for one in statements)
+
+
+def _begins(statements: Iterable[str], at: int) -> tuple[int, ...]:
+    """Returns where statements begin in a catalogue's text from a place on. Who reads of a fault has
+    the statement, not the catalogue."""
+    ends = accumulate((len(text_of([one])) for one in statements), initial=at)
+    return tuple(ends)[:-1]
 
 
 def carried_out(
@@ -92,13 +100,17 @@ def carried_out(
     try:
         c = compile_text(glue + new, file, stop_after="tree", after=standing)
         change = _applied(entries, SourceText(new, file), c, until)
-        added, whole = "".join(f"{one};\n" for one in change.carried), text_of(change.entries)
+        added, whole = text_of(change.carried), text_of([one.text for one in change.entries])
+        parts = (*standing.source.parts, *_begins(change.carried, before))
         if before + len(added) > 2 * len(whole) + _SHORT:
             compilation = compile_text(whole, file, standing.options)
+            parts = _begins([one.text for one in change.entries], 0)
         elif change.is_verbatim and not c.program.requests:
             compilation = finished(c)
+            parts = (*standing.source.parts, before + len(around[0]))
         else:
             compilation = compile_text(glue + added, file, after=standing)
+        compilation = replace(compilation, source=replace(compilation.source, parts=parts))
     except CompileError as error:
         raise _moved(error, text, file, before + len(around[0])) from None
     if not around[0]:

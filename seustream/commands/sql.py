@@ -12,11 +12,11 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from seustream.commands.common import access, add_access_arguments, piped, table
+from seustream.commands.common import access, add_access_arguments, fault_lines, piped, table
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import Problems
 from seustream.compiler.xsql.statements import split
@@ -26,6 +26,7 @@ from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.service import Service
 from seustream.devices import client
+from seustream.encoding import python_values
 from seustream.engine.assembly import streams_read
 from seustream.engine.completeness import BEGINNING
 from seustream.engine.times import Times
@@ -45,6 +46,11 @@ _WORDS = (
     "BETWEEN", "PATTERN", "WITHIN", "RETURN", "MATCH_RECOGNIZE", "APAS", "SHOW STREAMS", "SHOW QUERIES",
     "EXPLAIN", "DESCRIBE", "LIST", "HELP", "EXIT",
 )  # fmt: skip
+_LEFT_OUT = {
+    "untimed_total": "not taken by patterns: no time, or one that no window can be added to",
+    "refused": "not taken by APAS, te is before ts",
+}
+"""By counter, what became of rows. Files are put in order, and each of their rows has a time."""
 _HELP = """Statements end with a semicolon. Results of queries are shown as they come.
   CREATE STREAM R (a int);  REGISTER QUERY q AS SELECT …;  SELECT …;  DROP QUERY q;
   SHOW STREAMS;  SHOW QUERIES;  EXPLAIN q;
@@ -103,6 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
             else:
                 talk.end()
             talk.refuse_unread()
+        talk.account()
         return talk.status
 
 
@@ -114,6 +121,7 @@ class Conversation:
         self.bridge, self.here, self.files = bridge, here, files
         self.status = 0
         self.names: dict[str, tuple[int, int]] = {}  # by query: the run, and results shown
+        self._registered = set[str]()  # queries of this conversation
         self._read = set[str]()  # streams whose files have been read
         self._times: dict[str, pa.DataType] = {}  # of their rows
         self._text = ""
@@ -184,6 +192,7 @@ class Conversation:
             print(f"query {name} is dropped")
         for one in found["registered"]:
             self.names[one["name"]] = one["run"], 0
+            self._registered.add(one["name"])
             late = "" if one["complete"] == BEGINNING else f", complete {one['complete']}"
             print(f"query {one['name']} is {one['phase']}{late}")
         if self.here is not None and self.names:
@@ -218,6 +227,24 @@ class Conversation:
             missing = "query that reads it" if name.lower() in known else f"stream {name}"
             print(f"--input {name}={path}: there is no {missing}", file=sys.stderr)
             self.status = 2
+
+    def account(self) -> None:
+        """Tells of rows of the files that were left out, and of the faults of queries that were
+        registered here."""
+        with contextlib.suppress(BridgeError):  # one that is gone has no account
+            found = self.bridge.status()
+            lines = []
+            for counted, said in _LEFT_OUT.items():
+                streams = found.get(counted, {}) if self.here is not None else {}
+                lines += [
+                    f"warning: stream {name}: {count:,} row{'s' * (count != 1)} {said}"
+                    for name, count in streams.items()
+                    if count
+                ]
+            faults = found.get("faults", {})
+            lines += fault_lines({n: of for n, of in faults.items() if n in self._registered}, True)
+            for line in lines:
+                print(line, file=sys.stderr)
 
     def results(self) -> None:
         """Shows the results that came since the last call; with files, all of them."""
@@ -264,8 +291,8 @@ def _warn(text: str) -> None:
     print(f"warning: {text}", file=sys.stderr)
 
 
-def _cells(column: object) -> Iterator[str]:
-    for value in column.to_pylist():  # type: ignore[attr-defined]
+def _cells(column: pa.ChunkedArray[Any]) -> Iterator[str]:
+    for value in python_values(column):
         yield (
             "NULL" if value is None else _time(value) if isinstance(value, datetime) else str(value)
         )

@@ -394,6 +394,19 @@ def test_a_fault_has_its_place_in_the_text_that_has_it() -> None:
             assert "6 / R.a at 1:32" in taken(con.finish(), {})[0]
 
 
+def test_a_fault_at_a_bridge_has_its_place_in_its_own_text(tmp_path: Path) -> None:
+    """The text of the catalogue, in which it is compiled, is nobody's."""
+    with bridge(tmp_path) as (_, url), ss.connect(url) as con:
+        con.sql("CREATE STREAM R (a int);\n\nSHOW STREAMS")
+        con.sql(
+            "REGISTER QUERY y AS SELECT a FROM R;\n REGISTER QUERY worse AS SELECT 6 / a AS b FROM R"
+        )
+        con.sql("SHOW QUERIES; REGISTER QUERY bad AS SELECT 6 / a AS b FROM R WITH (strict)")
+        con.push("R", {"ts": [1], "a": [0]})
+        with pytest.warns(ss.DataWarning, match=r"6 / R\.a at 2:35"):
+            assert "6 / R.a at 1:32" in taken(con.finish(), {})[0]
+
+
 def test_a_failed_query_at_a_bridge(tmp_path: Path) -> None:
     with bridge(tmp_path) as (_, url), ss.connect(url) as con:
         said, found = some_fail(con, FAILING["fault"])

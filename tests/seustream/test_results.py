@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from xml.etree import ElementTree
 
@@ -54,3 +55,18 @@ def test_a_name_that_is_not_there_is_a_mistake_with_a_hint() -> None:
     assert isinstance(caught.value, KeyError)
     assert caught.value.hint == "did you mean low?"
     assert found.get("lo") is None
+
+
+def test_times_that_python_lacks_are_texts() -> None:
+    last = datetime.datetime(9999, 12, 31)
+    text = "SELECT window_start, window_end, count(*) AS n FROM R GROUP BY TUMBLE(ts, 1 day)"
+    found = ss.run(text, R={"ts": [last - datetime.timedelta(days=1), last], "a": [1, 1]})["q0"]
+    assert [row[:3] for row in found.rows()] == [
+        (last - datetime.timedelta(days=1), last, 1),
+        (last, "10000-01-01T00:00:00.000000", 1),
+    ]
+    assert "10000-01-01T00:00:00" in found._repr_html_()
+    far = pa.table({"a": pa.array([[0, 1 << 60], None], pa.list_(pa.timestamp("ms")))})
+    (times,), (none,) = QueryResult("q", far).rows()
+    assert times == [datetime.datetime(1970, 1, 1), "36536598-01-28T21:54:06.976"]
+    assert none is None

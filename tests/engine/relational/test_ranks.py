@@ -205,6 +205,30 @@ def test_an_order_is_one_of_the_rows_that_functions_and_qualify_give(seed: int) 
     check_ordered(seed)
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "QUALIFY row_number() OVER (PARTITION BY window_end ORDER BY n DESC, a) <= 1 ORDER BY a, window_end",
+        "ORDER BY place DESC, a DESC, 2 LIMIT 3",
+        "ORDER BY sum(b) DESC, a, window_end LIMIT 4",
+        "QUALIFY place <= 2 ORDER BY n DESC, window_end, a LIMIT 5",
+    ],
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_an_order_of_ranked_groups(rest: str, seed: int) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    r = r_stream(chance, 80)
+    ask = f"""SELECT a, window_end, count(*) AS n, rank() OVER (PARTITION BY window_end ORDER BY count(*) DESC, a) AS place
+    FROM R GROUP BY a, {{}} {rest}"""
+    text = DEFINITIONS + ask.format("TUMBLE(ts, 10)")
+    found = at_once(text, {"R": r})
+    ends = "(SELECT *, floor(ts / 10)::bigint * 10 + 10 AS window_end FROM R) AS R"
+    want = judged(ask.format("window_end").replace("FROM R", f"FROM {ends}"), R=r)
+    assert [row[:4] for row in rows_of(found["q0"])] == want
+    assert in_pieces(text, {"R": r}, seed) == found
+
+
 @pytest.mark.parametrize("join", ["", "LEFT"])
 def test_an_order_around_frames_of_a_join(join: str) -> None:
     seed = random.randrange(1 << 30)

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import seustream as ss
 from seustream.compiler.apas.functions import Aggregate, Overload, Scalar
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.apas.types import DOUBLE
@@ -336,3 +337,13 @@ def test_a_row_of_a_base_stream_without_an_end_is_a_point() -> None:
     ends = pa.array([4, None], pa.int64())
     found = answers(text, t={"ts": [1, 2], "te": ends, "x": pa.array([1, 2], pa.int32())})
     assert found["m"] == [(1, 4, 1), (2, 2, 2)]
+
+
+def test_a_strict_stream_ends_its_readers() -> None:
+    text = """CREATE STREAM t (x int); CREATE STREAM s AS APAS $$ select s[q = 1 / $t.x] $$ WITH (strict);
+    REGISTER QUERY q AS SELECT q FROM s"""
+    rows = {"ts": [1, 2], "x": pa.array([1, 0], pa.int32())}
+    with pytest.raises(ss.Error, match=r"division by zero in 1 / \$t\.x"):
+        ss.run(text, t=rows)
+    found = ss.run(text.replace(" WITH (strict)", ""), t=rows)["q"].rows()
+    assert [row[0] for row in found] == [1.0, None]

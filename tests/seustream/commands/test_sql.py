@@ -129,6 +129,33 @@ def test_a_query_that_fails_is_told_of(tmp_path: Path) -> None:
     assert "division by zero" in error
 
 
+def test_faults_are_told_at_the_end(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("ts,a\n5,7\n6,8\n1,1\n")
+    text = "CREATE STREAM R (a int);\nREGISTER QUERY share AS\n SELECT 1 / (a - 7) AS q FROM R;\n"
+    status, out, error = said(text, "--input", f"R={tmp_path / 'r.csv'}")
+    assert (status, "share: 3 rows" in out) == (0, True)
+    assert error == (
+        "warning: 1 fault in share: division by zero in 1 / (R.a - 7) at 2:11, first at row 2 of R at ts 5\n"
+    )
+
+
+def test_rows_that_apas_refuses_are_told_of_at_the_end(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("ts,te,a\n5,4,7\n6,8,9\n")
+    text = (
+        "CREATE STREAM R (te bigint, a int); REGISTER QUERY m AS APAS $$ select m[a = $R.a] $$;\n"
+    )
+    status, _, error = said(text, "--input", f"R={tmp_path / 'r.csv'}")
+    assert (status, error) == (0, "warning: stream R: 1 row not taken by APAS, te is before ts\n")
+
+
+def test_times_that_python_lacks(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("ts,a\n9999-12-31,1\n")
+    text = "CREATE STREAM R (a int); SELECT window_end FROM R GROUP BY TUMBLE(ts, 1 day);"
+    status, out, error = said(text, "--input", f"R={tmp_path / 'r.csv'}")
+    assert (status, error) == (0, "")
+    assert out.splitlines()[-1].split()[0] == "10000-01-01T00:00:00.000"
+
+
 def test_a_text_that_ends_within_quotes_is_refused() -> None:
     status, out, error = said(
         "CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R;\n"
