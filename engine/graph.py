@@ -41,6 +41,7 @@ from seustream.engine.host.driver import HostDriver
 from seustream.engine.host.errors import RowsRefused
 from seustream.engine.host.stages import SoftwareJoin
 from seustream.engine.intake import Intake
+from seustream.engine.lineage import continued, lineages_of
 from seustream.engine.meters import CALLER, RunMeters
 from seustream.engine.relational.periods import held_together
 from seustream.engine.runs import (
@@ -481,13 +482,16 @@ class GraphRun:
         failed = {name: [texts[name], why] for name, why in self.failures.why.items()}
         tables, held = self._table_rows(), self._held(snapshots) if self._tables else Counter()
         tables = {name: rows for name, rows in tables.items() if held[name] < rows.num_rows}
-        return RunState(gates, snapshots, dict(self._results), failed, tables)
+        lineages = lineages_of(self.compilation.program)
+        return RunState(gates, snapshots, dict(self._results), failed, tables, lineages)
 
     def resume(self, state: RunState) -> None:
         """Continues from the state of another run, in a run that has taken nothing yet: the same
         results in the same order. The queries may differ, over the same streams. Windows are kept;
-        a query whose text is the same keeps its groups, a derived stream with the same columns its
-        windows. A query that has failed stays failed as long as its text is the same."""
+        a query whose text is the same keeps its groups, a derived stream whose definition is the
+        same its windows. A query that has failed stays failed as long as its text is the same. Texts
+        are those of all streams on the way, too."""
+        state = continued(state, self.compilation.program)
         for node in nodes(self.compilation.program):
             text, why = state.failed.get(answer_of(node), (None, ""))
             if text == text_of(node):

@@ -51,6 +51,14 @@ class GateState:
 
 
 @dataclass(frozen=True, slots=True)
+class Lineages:
+    """By name, what derived streams and queries are made by: digests of texts."""
+
+    streams: Mapping[str, str]
+    nodes: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class RunState:
     """Enough to continue on another device, or on another day: gates by stream, the operators'
     snapshots by name, and counts of results."""
@@ -62,6 +70,8 @@ class RunState:
     """By query, its text and the reason of its failure."""
     tables: dict[str, pa.Table] = field(default_factory=dict)
     """The rows of tables that no join of base streams keeps, for queries that begin late."""
+    lineages: Lineages | None = None
+    """Of the queries and streams to which the state belongs."""
 
     def rows(self) -> Iterator[tuple[str, pa.Table]]:
         """Yields the rows of base streams that queries can still reach, or that wait, for a caller

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from seustream.compiler.logical.levels import nodes
 from seustream.compiler.pipeline import Compilation
 from seustream.engine.assembly import text_of
 from seustream.engine.graph import GraphRun
-from seustream.engine.runs import GateState, RunState
+from seustream.engine.runs import GateState, Lineages, RunState
 from seustream.engine.stream.faults import Lines
 from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.snapshot import Snapshot, unpack
@@ -226,6 +226,8 @@ def _packed(state: RunState) -> bytes:
     tables = {f"gate {name}": gate.waiting for name, gate in state.gates.items()}
     tables["operators"] = pa.table({"name": pa.array(names, pa.string()), "snapshot": snapshots})
     plain = {"gates": gates, "results": state.results, "failed": state.failed}
+    if state.lineages is not None:
+        plain["lineages"] = asdict(state.lineages)
     return Snapshot(_RUN, plain, tables).pack()
 
 
@@ -238,4 +240,5 @@ def _unpacked(data: bytes) -> RunState:
         dict(zip(operators["name"].to_pylist(), operators["snapshot"].to_pylist(), strict=True)),
         found.plain["results"],
         found.plain["failed"],
+        lineages=Lineages(**lineages) if (lineages := found.plain.get("lineages")) else None,
     )

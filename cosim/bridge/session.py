@@ -24,8 +24,7 @@ import pyarrow as pa
 
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.logical.levels import definitions
-from seustream.compiler.logical.program import Program
+from seustream.compiler.logical.levels import definitions, reads
 from seustream.compiler.pipeline import Compilation
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge import snapshot
@@ -45,9 +44,9 @@ from seustream.cosim.bridge.saving import Saving
 from seustream.cosim.bridge.standing import standing
 from seustream.cosim.bridge.stuck import Watch
 from seustream.cosim.bridge.world import MACHINE, World
-from seustream.engine.assembly import text_of
 from seustream.engine.completeness import BEGINNING, complete_from
 from seustream.engine.graph import GraphRun
+from seustream.engine.lineage import redefined
 from seustream.engine.stream.errors import EngineError
 from seustream.engine.stream.failures import reason
 from seustream.engine.stream.schema import stream_schema
@@ -422,10 +421,12 @@ class Session:
             for name in begun:
                 after.run.failures.why.pop(name, None)
                 self.delivery.quality.begun(name, self.run.taken_of(name))
-            streams, goes_on = self.book.streams, _derived(running)
-            runs = _derived(program)
-            known = {n: streams.get(n, BEGINNING) for n in runs if runs[n] == goes_on.get(n)}
-            made = {name: node for name, (node, _) in runs.items() if name not in known}
+            streams, anew = self.book.streams, redefined(running, program)
+            kept = [one for one in kept if not reads(one) & anew]
+            # Streams within a query are its own.
+            own = {n: node.name for n, node in definitions(program).items() if "#" not in n}
+            known = {name: streams.get(name, BEGINNING) for name in own.keys() - anew}
+            made = {name: node for name, node in own.items() if name in anew}
             said = complete_from(after.compilation, begun | {*made.values()}, past, kept, known)
             self.book.streams = known | {name: said[node] for name, node in made.items()}
             for name in begun:
@@ -596,10 +597,3 @@ class Session:
 
 def _base_of(c: Compilation) -> tuple[str, ...]:
     return tuple(stream.name for stream in c.program.base)
-
-
-def _derived(program: Program) -> dict[str, tuple[str, str]]:
-    """Returns the derived streams that have readers, with the names and texts of their
-    definitions; those within a query are its own."""
-    found = definitions(program).items()
-    return {name: (node.name, text_of(node)) for name, node in found if "#" not in name}

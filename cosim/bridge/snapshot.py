@@ -7,14 +7,14 @@ A session that starts from them continues as if it had never stopped.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from seustream.cosim.bridge.results import ResultLog
 from seustream.cosim.bridge.sealed import Sealed, SealedWriter
-from seustream.engine.runs import GateState, RunState
+from seustream.engine.runs import GateState, Lineages, RunState
 
 
 def save(
@@ -38,6 +38,7 @@ def save(
             for name, one in state.gates.items()
         },
         "failed": state.failed,
+        "lineages": None if state.lineages is None else asdict(state.lineages),
         "tables": {name: files.put(rows) for name, rows in state.tables.items()},
         "operators": {name: files.put_bytes(one) for name, one in state.operators.items()},
         "results": {
@@ -73,6 +74,7 @@ def restore(sealed: Sealed) -> SavedState:
         data["counts"],
         data.get("failed", {}),
         {name: files.get(number) for name, number in data.get("tables", {}).items()},
+        Lineages(**lineages) if (lineages := data.get("lineages")) else None,
     )
     results = {
         name: (one["first"], one["end"], files.get(one["rows"]))

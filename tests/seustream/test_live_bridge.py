@@ -540,3 +540,17 @@ def test_warnings_of_what_was_left_out(tmp_path: Path) -> None:
             warnings.simplefilter("error")
             con.subscribe("of_R")
             list(con.finish())
+
+
+def test_a_query_in_place_of_another_does_not_count_its_rows_as_kept(tmp_path: Path) -> None:
+    text = "SELECT count(*) AS n, max(h.b) AS high FROM (SELECT b FROM R WHERE b = {}) AS h WINDOW RANGE 20"
+    with bridge(tmp_path) as (_, url), ss.connect(url) as con:
+        con.sql(f"CREATE STREAM R (b int); REGISTER QUERY q AS {text.format(3)}")
+        con.push("R", {"ts": list(range(100)), "b": [at % 4 for at in range(100)]})
+        con.watermark("R", 100)
+        list(con.results())
+        con.sql(f"REGISTER OR REPLACE QUERY q AS {text.format(0)}")
+        (complete,) = (one["complete"] for one in con.queries())
+        con.push("R", {"ts": [100, 104, 125], "b": [0, 0, 0]})
+        found = [row[:2] for _, rows in con.finish() for row in rows.rows()]
+    assert (complete, found) == ("from 120", [(1, 0), (2, 0), (1, 0)])
