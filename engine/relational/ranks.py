@@ -116,20 +116,22 @@ class RankOperator:
 
     def _over(self, groups: Ints) -> Ints:
         """Returns the places of the rows whose partitions are over, or that look no further ahead than to
-        rows that have come. Rows with these keys are new."""
+        rows that have come: these first, in the order of the rows to which they look. Rows with
+        these keys are new."""
         now, kept = self.input.watermark, self.kept
-        if now == END_OF_STREAM:
-            return kept.places(None)
-        found = [self.ends.take(now + 2)]
-        if self.node.ahead is not None and len(groups):
-            # Their partitions are in the order in which rows come.
-            places = kept.of(groups)
-            group = kept.groups(places)
-            order = np.argsort(group, kind="stable")
-            last = np.searchsorted(group[order], group[order], side="right") - 1
-            found.append(places[order[last - np.arange(len(order)) >= self.node.ahead]])
-        over = np.unique(np.concatenate(found))
-        return over[kept.here[over]]
+        over = kept.places(None) if now == END_OF_STREAM else np.unique(self.ends.take(now + 2))
+        over = over[kept.here[over]]
+        if self.node.ahead is None or not len(groups):
+            return over
+        # Their partitions are in the order in which rows come.
+        places = kept.of(groups)
+        group = kept.groups(places)
+        order = np.argsort(group, kind="stable")
+        ahead = np.arange(len(order)) + self.node.ahead
+        some = np.flatnonzero(ahead < np.searchsorted(group[order], group[order], side="right"))
+        decided, by = places[order[some]], places[order[ahead[some]]]
+        decided = decided[np.argsort(by, kind="stable")]
+        return np.concatenate([decided, np.setdiff1d(over, decided)])
 
     def _drop(self, places: Ints) -> None:
         """Drops rows, and their places once they are the larger part."""

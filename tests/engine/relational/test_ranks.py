@@ -269,11 +269,23 @@ def test_a_row_that_looks_ahead_comes_with_the_row_it_looks_at() -> None:
 
     assert came((1, "x"), (2, "y")) == []
     assert came((3, "y")) == [(2, 3.0)]
-    assert came((4, "y"), (5, "x")) == [(1, 5.0), (3, 4.0)]
+    assert came((4, "y"), (5, "x")) == [(3, 4.0), (1, 5.0)]
     assert [row[:2] for _, table in run.finish() for row in rows_of(table)] == [
         (4, None),
         (5, None),
     ]
+
+
+@pytest.mark.parametrize("ahead", [1, 2])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_order_of_rows_that_look_ahead_is_that_of_any_steps(seed: int, ahead: int) -> None:
+    text = f"""{DEFINITIONS}REGISTER QUERY q AS
+    SELECT a, b, ts AS t, lead(b, {ahead}) OVER (PARTITION BY c ORDER BY ts) AS n FROM R"""
+    rows = {"R": r_stream(random.Random(seed), 40), "S": s_stream(random.Random(seed), 1)}
+    found = rows_of(at_once(text, rows)["q"])
+    assert found != sorted(found, key=lambda row: row[2])
+    for step in range(3):
+        assert rows_of(in_pieces(text, rows, step)["q"]) == found
 
 
 @pytest.mark.parametrize("seed", range(20))
