@@ -4,6 +4,9 @@ before  L.k IS NOT DISTINCT FROM R.k                 NULL equals NULL
 before  L.k = R.k OR L.k IS NULL AND R.k IS NULL
 after   (L.k IS NULL) = (R.k IS NULL) AND coalesce(L.k, 0) = coalesce(R.k, 0)
 
+before  L.k = R.k AND L.a = 1 OR L.k = R.k AND L.b = 2    what all alternatives have
+after   L.k = R.k AND (L.a = 1 OR L.b = 2)
+
 before  (L.k = R.k) IS TRUE                          the truth of a condition
 after   L.k = R.k
 
@@ -23,6 +26,7 @@ from seustream.compiler.language.expressions import (
     TRUE,
     And,
     Call,
+    Cast,
     Compare,
     Expression,
     IsNull,
@@ -37,6 +41,7 @@ from seustream.compiler.language.expressions import (
     disjunction,
     leaves,
     push_not,
+    walk,
 )
 from seustream.compiler.language.types import BIGINT, BOOLEAN, Kind, Type
 from seustream.hdl.isa import Condition
@@ -78,7 +83,7 @@ def _plain(e: Expression, lacking: frozenset[int]) -> Expression:
             return conjunction(tuple(_plain(term, lacking) for term in e.terms))
         case Or():
             terms = _without_pairs(e.terms, lacking)
-            return disjunction(tuple(_plain(term, lacking) for term in terms))
+            return _shared(tuple(_plain(term, lacking) for term in terms))
         case Compare(Condition.NE, Call("is_distinct", (a, b)) as call, right) if right == TRUE:
             if b == TRUE and condition(a) is a:
                 return _plain(push_not(a), lacking)
@@ -109,6 +114,23 @@ def _without_pairs(
                 term = equal
         found.append(term)
     return tuple(term for term in found if term not in merged)
+
+
+def _shared(terms: tuple[Expression, ...]) -> Expression:
+    """Returns the disjunction of terms, with the conditions that all of them have in front. Those that
+    may have a fault, which would count once for each term, stay."""
+    first, *more = (conjuncts(term) for term in terms)
+    common = [
+        one
+        for one in dict.fromkeys(first)
+        if not any(isinstance(part, Call | Cast) for part in walk(one))
+        and all(one in other for other in more)
+    ]
+    if not common or not more:
+        return disjunction(terms)
+    rests = [[one for one in term if one not in common] for term in (first, *more)]
+    rest = [disjunction(tuple(conjunction(tuple(one)) for one in rests))] if all(rests) else []
+    return conjunction((*common, *rest))
 
 
 def _both_null(e: Expression) -> frozenset[Expression]:

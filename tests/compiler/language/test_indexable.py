@@ -11,6 +11,7 @@ from seustream.compiler.language.types import BOOLEAN, INT, Kind, Type
 from seustream.compiler.logical.joins import JoinTree, TreeJoin
 from seustream.compiler.pattern.ir import PatternQuery
 from seustream.compiler.pipeline import Options, compile_text
+from seustream.hdl.isa import Condition
 from tests.compiler.plan.random_formulas import A, D, K, N, is_distinct
 from tests.compiler.plan.three_valued import Table
 
@@ -124,3 +125,32 @@ def test_a_pattern_has_each_event_on_its_side() -> None:
         "coalesce(a.k, 0) = coalesce(c.k, 0)",
         "count(b) - a.v > 1",
     ]
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ("L.a = R.a AND L.b = 1 OR L.a = R.a AND R.b = 2", "L.a = R.a AND (L.b = 1 OR R.b = 2)"),
+        ("L.b = 1 AND L.a = R.a OR L.a = R.a", "L.a = R.a"),
+        (
+            "NOT (L.a <> R.a OR L.b = 1) OR L.a = R.a AND R.b = 2",
+            "L.a = R.a AND (L.b <> 1 OR R.b = 2)",
+        ),
+        # A fault of it would count once for each alternative.
+        ("L.a = 6 / R.a AND L.b = 1 OR L.a = 6 / R.a AND R.b = 2",) * 2,
+        ("L.a = R.a AND L.b = 1 OR R.b = 2",) * 2,
+    ],
+)
+def test_what_all_alternatives_have_stands_in_front(written: str, found: str) -> None:
+    assert show(written, "L LEFT JOIN R ON") == found
+
+
+def test_with_it_in_front_the_condition_is_true_for_the_same_rows() -> None:
+    equal, one = (x.Compare(Condition.EQ, A, other, INT) for other in (D, x.Literal(1, INT)))
+    null, less = x.IsNull(D, False), x.Compare(Condition.LT, A, D, INT)
+    table = Table(ROWS)
+    for first in (one, null, less, x.TRUE):
+        for second in (x.conjunction((equal, null)), equal, x.conjunction((one, equal))):
+            written = x.disjunction((x.conjunction((equal, first)), second))
+            assert indexable(written) != written
+            assert table.selected(indexable(written)) == table.selected(written)
