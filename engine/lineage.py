@@ -16,7 +16,7 @@ from seustream.compiler.logical.program import Program, Query
 from seustream.compiler.pattern import ir
 from seustream.engine.assembly import answer_of, own_name, text_of
 from seustream.engine.runs import Lineages, RunState
-from seustream.engine.stream.snapshot import Snapshot, kind_of, plain_of, tables_of
+from seustream.engine.stream.snapshot import opened
 
 
 def lineages_of(program: Program) -> Lineages:
@@ -80,7 +80,8 @@ def _without(
     packed: bytes, streams: Collection[str], queries: Collection[str], anew: bool
 ) -> bytes:
     """Removes some streams and queries from a snapshot; `anew`: the operator's own query, too."""
-    plain, tables = {**plain_of(packed)}, tables_of(packed)
+    state = opened(packed)
+    plain = {**state.plain}
     gone = {f"{what} {name}" for name in streams for what in ("kept", "waiting")}
     for member in ("streams", "inputs"):
         if member in plain:
@@ -92,5 +93,5 @@ def _without(
             plain[member] |= dict.fromkeys(plain[member].keys() & queries, "")
     if anew and "text" in plain:
         plain["text"] = ""
-    kept = {name: rows for name, rows in tables.items() if name not in gone}
-    return Snapshot(kind_of(packed), plain, kept).pack()
+    tables = {name: rows for name, rows in state.tables.items() if name not in gone}
+    return replace(state, plain=plain, tables=tables).pack()

@@ -63,6 +63,12 @@ def unpack(data: bytes, kind: str, version: int = 1) -> Snapshot:
     return Snapshot(kind, header["plain"], _tables(header, rest), version)
 
 
+def opened(data: bytes) -> Snapshot:
+    """Returns a state of any kind and version."""
+    header, rest = _opened(data)
+    return Snapshot(header["kind"], header["plain"], _tables(header, rest), header["version"])
+
+
 def kind_of(data: bytes) -> str:
     """Returns the kind of operator whose state this is."""
     kind: str = _opened(data)[0]["kind"]

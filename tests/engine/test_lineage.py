@@ -125,3 +125,17 @@ def test_what_failed_with_a_stream_begins_anew_with_another() -> None:
     old, same, other = (compiled(define.format(by) + reader, 0) for by in ("- 1", "- 1", "+ 1"))
     assert not after(old, same, "q", 1, contained=True)
     assert len(after(old, other, "q", 1, contained=True)) == 60
+
+
+def test_an_apas_query_over_a_stream_that_is_defined_otherwise() -> None:
+    define = "CREATE STREAM {0} AS SELECT a, b FROM R WHERE b {1};"
+    reader = (
+        "REGISTER QUERY q AS APAS $$ where window.range(${0}, 20) select m[n = agg.count(${0})] $$;"
+    )
+    old = compiled(define.format("D", "= 3") + reader.format("D"), 0)
+    found = [
+        after(old, compiled(define.format(name, "< 2") + reader.format(name), 0), "q", 1)
+        for name in ("D", "E")
+    ]
+    assert found[0]
+    assert found[0] == found[1]
