@@ -9,7 +9,7 @@ comes and leaves, and at the matches of these.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -184,6 +184,16 @@ class _Pairs(Slots):
         return found[self.here[found]]
 
 
+class _Keyed(NamedTuple):
+    """Parts of a join: when they begin and end, as numbers that grow with their keys, then with the moments;
+    whether they have a key, and whether they are new."""
+
+    begin: Ints
+    end: Ints
+    matches: Bools
+    new: Bools
+
+
 class JoinSpans:
     """A join of two parts, by the places of what it shows: pairs, and parts without a match; of a semi
     join, parts with one."""
@@ -225,7 +235,7 @@ class JoinSpans:
                 [self.pairs.of(n, np.unique(p.left.places)) for n, p in enumerate(self.parts)]
             )
         )
-        mine, theirs = self._fresh()
+        mine, theirs = self._fresh(len(moments.keys))
         first = len(self.pairs)
         begin, end = self._meet(mine, theirs)
         came, over = list[Changed](), list[Changed]()
@@ -248,46 +258,42 @@ class JoinSpans:
         self.pairs.leave(over_now)
         self.came, self.left = Changed.together(came), Changed.together(over)
 
-    def _fresh(self) -> tuple[Ints, Ints]:
-        """Returns the pairs of places that match, exist together, and have a new part."""
+    def _fresh(self, last: int) -> tuple[Ints, Ints]:
+        """Returns the pairs of places that match, exist together, and have a new part; `last` is the number
+        of the last moment."""
         left, right = self.parts
+        some, others = self._candidates(0), self._candidates(1)
         found = [(np.empty(0, np.int64),) * 2]
-        new = left.came.places, right.came.places
-        for some, others in (
-            (new[0], self._partners_of(1, new[0], len(right.shown))),
-            (self._partners_of(0, new[1], len(left.shown) - len(new[0])), new[1]),
-        ):
-            if not len(some) or not len(others):
-                continue
+        if len(some) and len(others):
             codes = self.compared.known(some, others)
             if codes is None:
                 codes = self.compared.equal(left.rows[some], right.rows[others])
-            ours, keys = codes or (np.zeros(len(some), np.int64), np.zeros(len(others), np.int64))
-            order = np.argsort(keys, kind="stable")
-            others, keys = others[order], keys[order]
-            low = np.searchsorted(keys, ours)
-            counts = np.searchsorted(keys, ours, side="right") - low
-            counts[ours < 0] = 0
-            parts = max(1, -(-int(counts.sum()) // _PAIRS_AT_ONCE))
-            for part in np.array_split(np.arange(len(some)), parts):
-                who = np.repeat(part, counts[part])
-                begins = np.repeat(np.cumsum(counts[part]) - counts[part], counts[part])
-                mine, theirs = some[who], others[low[who] + np.arange(len(who)) - begins]
-                begin, end = self._meet(mine, theirs)
-                mine, theirs = mine[begin < end], theirs[begin < end]
+            keys = codes or (np.zeros(len(some), np.int64), np.zeros(len(others), np.int64))
+            keyed = self._keyed(0, some, keys[0], last), self._keyed(1, others, keys[1], last)
+            for of_left, of_right in _together(*keyed):
+                mine, theirs = some[of_left], others[of_right]
                 rows = together_in(left.rows[mine], right.rows[theirs])
                 holds = true_of(rows, self.conjuncts, self.frame, self.faults)
                 found.append((mine[holds], theirs[holds]))
         return np.concatenate([one for one, _ in found]), np.concatenate([one for _, one in found])
 
-    def _partners_of(self, side: int, others: Ints, below: int) -> Ints:
-        """Returns the places of a side below a number that may match some parts of the other side."""
-        here = self.parts[side].shown.here
+    def _candidates(self, side: int) -> Ints:
+        """Returns the places of a side that are new, and of those that may match new parts of the other
+        side."""
+        new, others = (self.parts[n].came.places for n in (side, 1 - side))
+        here = self.parts[side].shown.here[: len(self.parts[side].shown) - len(new)]
         found = self.compared.partners(side, others) if len(others) else others
         if found is None:
-            return np.flatnonzero(here[:below])
-        found = found[: np.searchsorted(found, below)]
-        return found[here[found]]
+            return np.append(np.flatnonzero(here), new)
+        found = found[: np.searchsorted(found, len(here))]
+        return np.append(found[here[found]], new)
+
+    def _keyed(self, side: int, places: Ints, keys: Ints, last: int) -> _Keyed:
+        """Returns when parts with some keys begin and end."""
+        part = self.parts[side]
+        begin, end = part.came.at(places, 0), np.minimum(part.left.at(places, NEVER), last + 1)
+        first = keys * (last + 2)
+        return _Keyed(first + begin, first + end, keys >= 0, begin > 0)
 
     def _meet(self, left: Ints, right: Ints) -> tuple[Ints, Ints]:
         """Returns when pairs of places begin and end."""
@@ -364,6 +370,36 @@ class JoinSpans:
             there = places >= 0
             places[there] = to[places[there]]
         return stays
+
+
+def _together(left: _Keyed, right: _Keyed) -> Iterator[tuple[Ints, Ints]]:
+    """Yields pairs of parts of equal keys that exist together, one of which is new, by their places among
+    these. Each is found from its earlier part, in whose time the other begins: the work is in proportion
+    to the pairs."""
+    of_left, of_right = _begun(left, right, "left"), _begun(right, left, "right")
+    later = np.concatenate((of_left[0], of_right[0]))
+    low = np.concatenate((of_left[1], of_right[1] + len(of_left[0])))
+    counts = np.concatenate((of_left[2], of_right[2]))
+    total = np.cumsum(counts)
+    cuts = np.searchsorted(total, np.arange(_PAIRS_AT_ONCE, int(total[-1]), _PAIRS_AT_ONCE))
+    for part in np.split(np.arange(len(total)), cuts):
+        begins = np.cumsum(counts[part]) - counts[part]
+        at = np.repeat(low[part] - begins, counts[part])
+        one, other = np.repeat(part, counts[part]), later[at + np.arange(len(at))]
+        is_left = one < len(left.begin)
+        one = np.where(is_left, one, one - len(left.begin))
+        yield np.where(is_left, one, other), np.where(is_left, other, one)
+
+
+def _begun(there: _Keyed, come: _Keyed, side: Literal["left", "right"]) -> tuple[Ints, Ints, Ints]:
+    """Returns the places of new parts in order; then, for each of some others, where among these are the
+    ones of its key that begin while it is there: the first, and how many. Those that begin with it count
+    only if `side` is left."""
+    new = np.flatnonzero(come.new & come.matches)
+    new = new[lexsort((come.begin[new],))]
+    begins = come.begin[new]
+    low = np.searchsorted(begins, there.begin, side=side)
+    return new, low, np.where(there.matches, np.searchsorted(begins, there.end) - low, 0)
 
 
 def _apart(

@@ -15,7 +15,7 @@ from seustream.compiler.pipeline import Options, compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice
 from seustream.engine.graph import GraphRun
-from seustream.engine.relational import compared, grouped, slots, told
+from seustream.engine.relational import compared, grouped, slots, spans, told
 from seustream.engine.relational.compared import Comparisons
 from seustream.engine.stream.snapshot import Snapshot, unpack
 from seustream.hdl.config import CONFIGURATIONS
@@ -29,6 +29,11 @@ Moment = tuple[int, int]
 
 KINDS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
 
+CONDITIONS: dict[str, Callable[[Row, Row], bool]] = {
+    "R.a = S.k": lambda m, r: m["a"] is not None and m["a"] == r["k"],
+    "S.v > R.a": lambda m, r: m["a"] is not None and r["v"] > m["a"],
+    "R.ts >= S.ts - 3": lambda m, r: m["ts"] >= r["ts"] - 3,
+}
 
 Holds = Callable[[list[Row], Row, int], bool]
 
@@ -87,13 +92,13 @@ def check(seed: int) -> None:
     kind, grouped = chance.choice(KINDS), chance.random() < 0.5
     single = chance.random() < 0.3
     (mine, leaves), (theirs, going) = window(chance, "a"), window(chance, "k")
-    extra = chance.random() < 0.3
-    on = "R.a = S.k" + (" AND S.v > R.a" if extra else "")
+    some = chance.choice(
+        [["R.a = S.k"], ["R.a = S.k"], [*CONDITIONS], [], ["S.v > R.a"], ["R.ts >= S.ts - 3"]]
+    )
+    on = " AND ".join(some) or "1 = 1"
 
     def fits(m: Row, r: Row) -> bool:
-        if m["a"] is None or m["a"] != r["k"]:
-            return False
-        return not extra or r["v"] > m["a"]
+        return all(CONDITIONS[one](m, r) for one in some)
 
     right = "" if single else f" {kind} S ON {on}"
     half = single or kind in KINDS[4:]
@@ -149,8 +154,9 @@ def check(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_changes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys are looked up, and places and codes given anew, also in cases of few rows."""
+    """Keys are looked up, places and codes given anew, and pairs made in parts, also in cases of few rows."""
     if seed % 3:
+        monkeypatch.setattr(spans, "_PAIRS_AT_ONCE", 2)
         monkeypatch.setattr(compared, "_MANY", 0)
         monkeypatch.setattr(slots, "FEW", 1)
         monkeypatch.setattr(told, "_FEW", 1)
@@ -158,6 +164,49 @@ def test_changes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         crowded = property(lambda of: of.codes.count() > 2)
         monkeypatch.setattr(Comparisons, "is_crowded", crowded)
     check(seed)
+
+
+@pytest.mark.parametrize("on", ["R.a = S.k", "R.a >= S.k"])
+@pytest.mark.parametrize(
+    "windows", ["RANGE 5, RANGE 3", "ROWS 3, ROWS 9", "PARTITION BY c ROWS 2, ROWS 4"]
+)
+def test_only_pairs_that_exist_together_are_made(
+    on: str, windows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All rows come at once, and all meet the condition: each pair that is looked at is a result."""
+    chance, most, ones = random.Random(1), 200, pa.array([1] * 200, pa.int32())
+    r, s = r_stream(chance, most), s_stream(chance, most)
+    rows = {
+        "R": r.set_column(1, "a", ones).set_column(2, "b", pa.array(range(most), pa.float64())),
+        "S": s.set_column(1, "k", ones).set_column(2, "v", pa.array(range(most), pa.int64())),
+    }
+    made, meet = list[int](), spans.JoinSpans._meet
+
+    def counted(join: spans.JoinSpans, left: Any, right: Any) -> Any:
+        made.append(len(left))
+        return meet(join, left, right)
+
+    monkeypatch.setattr(spans.JoinSpans, "_meet", counted)
+    form = f"REGISTER QUERY q AS SELECT R.b{{}} FROM R {{}} S ON {on} WINDOW {windows} EMIT CHANGES"
+    found = rows_of(at_once(DEFINITIONS + form.format(", S.v", "JOIN"), rows)["q"])
+    came = sum(op == "+" for op, *_ in found)
+    assert (
+        0 < 3 * came < most * most
+    )  # pairs are looked at once more for each side that may be alone
+    for kind in KINDS:
+        made.clear()
+        at_once(DEFINITIONS + form.format("", kind), rows)
+        assert came <= sum(made) <= 3 * came, kind
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "FULL JOIN"])
+def test_a_row_that_both_sides_have_meets_itself_once(kind: str) -> None:
+    columns = {"ts": [1, 2], "a": pa.array([1, 1], pa.int32()), "b": [1.0, 2.0], "c": ["", ""]}
+    text = f"""{DEFINITIONS}REGISTER QUERY q AS SELECT R.b FROM R {kind} R AS T ON R.a = T.a
+    WINDOW RANGE 5, RANGE 5 EMIT CHANGES"""
+    found = [(op, b, ts) for op, b, *_, ts in rows_of(at_once(text, {"R": pa.table(columns)})["q"])]
+    assert found[:4] == [("+", 1.0, 1), ("+", 1.0, 2), ("+", 2.0, 2), ("+", 2.0, 2)]
+    assert found[4:] == [("-", 1.0, 7), ("-", 1.0, 7), ("-", 2.0, 7), ("-", 2.0, 8)]
 
 
 def test_the_changes_of_an_unbounded_window_sum_up_to_the_batch_result() -> None:
