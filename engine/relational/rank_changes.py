@@ -6,7 +6,9 @@ and the others as better ones come.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +20,14 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical import program as logical
 from seustream.engine.host.keys import KeyNumbers
 from seustream.engine.relational.held import KeyedRows
+from seustream.engine.relational.leaders import Leaders, Ranked, bound_of
 from seustream.engine.relational.pool import Ordered
 from seustream.engine.relational.ranks import Ints, RankOperator
 from seustream.engine.relational.told import (
     NOWHERE,
     Bools,
     Columns,
+    RowNumbers,
     Signed,
     Telling,
     ToldRows,
@@ -40,6 +44,21 @@ _AT_A_TIME = 512
 """New rows that are tested together for a place among the best, before the best are found again."""
 
 
+class _Partitions(NamedTuple):
+    """Whole partitions: their rows, the first of which are kept at `places`, the numbers of all their
+    partitions, and the same from 0 up. `counts` has those that may be shown, `touches` those that change
+    their partition, and `goes` the row that each removes, or `NOWHERE`."""
+
+    places: Ints
+    rows: pa.Table
+    seen: dict[x.Leaf, pa.Array]
+    numbers: Ints
+    group: Ints
+    counts: Bools
+    touches: Bools
+    goes: Ints
+
+
 class RankChangeOperator(RankOperator):
     """Answers a query that ranks its rows with EMIT CHANGES. It remembers the rows that count, in
     the order in which they came, and the result that each of them gave last."""
@@ -54,6 +73,9 @@ class RankChangeOperator(RankOperator):
         if self.signs is not None and any(map(_reads_time, self.partition)):
             # A row that goes may be in another partition than the row that it removes.
             self.partition, self.kept = (), KeyedRows(self.kept.store.schema, ())
+        bound = bound_of(node)
+        self.bound = bound if bound and bound.over.partition == self.partition else None
+        """Set if the first rows of each partition are shown, as they are."""
         # Expressions evaluated repeatedly count their faults once, when a row comes.
         self.counting = Faults()
 
@@ -82,14 +104,17 @@ class RankChangeOperator(RankOperator):
 
     def _changes(self, fresh: pa.Table) -> Signed:
         """Returns the changes that new rows make, one time after the other. Only rows of their partitions
-        are looked at, and partitions change on their own: those that change for the first time in this
-        step are looked at together, then those that do for the second time, and so on."""
+        are looked at."""
+        some = self._partitions(fresh)
+        return self._results_changes(some) if self.bound is None else self._first_changes(some)
+
+    def _partitions(self, fresh: pa.Table) -> _Partitions:
+        """Returns whole partitions: those of new rows."""
         mine = self._numbered(fresh, self.counting)
         places = self.kept.of(np.unique(mine))
         old, count = len(places), len(places) + fresh.num_rows
         rows = pa.concat_tables([self.kept.table(places), fresh]).combine_chunks()
-        told = Telling(self.told, places, fresh.num_rows)
-        seen, ts = self._seen(rows), timestamps(rows)
+        seen = self._seen(rows)
         numbers = np.concatenate((self.kept.groups(places), mine))
         _, group = np.unique(numbers, return_inverse=True)
         counts = np.ones(count, np.bool_)
@@ -100,7 +125,15 @@ class RankChangeOperator(RankOperator):
             goes = _pairs(rows, self.signs)
             touches = np.ones(count, np.bool_)
             counts[goes != NOWHERE] = False
-        for some in _turns(group[old:], ts[old:], touches[old:]):
+        return _Partitions(places, rows, seen, numbers, group, counts, touches, goes)
+
+    def _results_changes(self, of: _Partitions) -> Signed:
+        """Returns the changes among all results. Partitions change on their own: those that change for the
+        first time in this step are looked at together, then those that do for the second time, and so on."""
+        places, rows, group, counts, goes = of.places, of.rows, of.group, of.counts, of.goes
+        old, count, ts = len(places), rows.num_rows, timestamps(rows)
+        told = Telling(self.told, places, count - old)
+        for some in _turns(group[old:], ts[old:], of.touches[old:]):
             new = old + some
             # Up to the time of its turn, each partition has the rows that have come.
             until = np.zeros(int(group.max()) + 1, np.int64)
@@ -113,8 +146,65 @@ class RankChangeOperator(RankOperator):
             told.go(ts[by], by, goes[by])
             self._turn(rows, present, new[counts[new]], told, time[group])
         changes = told.changes()
-        self._keep_best(places, rows, numbers, counts, told)
+        best = np.flatnonzero(counts)
+        if self.node.best is not None:
+            over, most = self.node.best
+            mine = self._seen(rows.take(pa.array(best)))
+            best = best[self._ranked(over, mine, len(best)) <= most]
+        self._keep_some(of, best, told)
         return changes
+
+    def _first_changes(self, of: _Partitions) -> Signed:
+        """Returns the changes among the first rows of each partition, whose results do not depend on their
+        rank: these are computed once for each row."""
+        assert self.bound is not None
+        ts, every = timestamps(of.rows), np.arange(of.rows.num_rows)
+        numbers, before = RowNumbers(item_types(self.node)), self.counting.total
+        result, oldest = self._numbered_results(of, every, numbers, self.counting)
+        doubtful = self.counting.total > before
+        leaders = Leaders(self.bound, self._ranking(of, result), self.signs is None)
+        leaders.begin(range(len(of.places)))
+        self._lead(of, leaders)
+        if doubtful:
+            own, at_once = self.faults[self.node.name], np.array(sorted(leaders.at_once), np.int64)
+            with own.naming(lambda row: f"the row at ts {ts[at_once[row]]}"):
+                self._numbered_results(of, at_once, numbers, own)
+        self._keep_some(of, leaders.present(), None)
+        moment, first, row = np.array(leaders.goes + leaders.comes, np.int64).reshape(-1, 3).T
+        comes = np.arange(len(row)) >= len(leaders.goes)
+        order = lexsort((row, first, comes, moment))
+        some = row[order]
+        return Signed(moment[order], comes[order], numbers.columns(result[some], oldest[some]))
+
+    def _ranking(self, of: _Partitions, result: Ints) -> Ranked:
+        """Returns the places of rows in the order of all; `result` has the numbers of their results."""
+        assert self.bound is not None
+        group, order = self._ordered(self.bound.over, of.seen, len(result))
+        begins = self._begins(self.bound.over, of.seen, group, order)
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        last = (np.append(np.flatnonzero(begins)[1:], len(order)) - 1)[np.cumsum(begins) - 1]
+        columns = of.group, place, result, order, last
+        return Ranked(*(one.tolist() for one in columns))
+
+    def _lead(self, of: _Partitions, leaders: Leaders) -> None:
+        """Finds what new rows change, one time after the other."""
+        ts, old = timestamps(of.rows).tolist(), len(of.places)
+        counts, touches, goes = (one.tolist() for one in (of.counts, of.touches, of.goes))
+        for time, some in itertools.groupby(range(old, len(ts)), ts.__getitem__):
+            new = list(some)
+            go = {by: goes[by] for by in new if goes[by] != NOWHERE}
+            over = set(go.values())
+            come = [row for row in new if counts[row] and row not in over]
+            leaders.step(time, {leaders.rows.group[row] for row in new if touches[row]}, go, come)
+
+    def _numbered_results(
+        self, of: _Partitions, some: Ints, numbers: RowNumbers, faults: Faults
+    ) -> tuple[Ints, Ints]:
+        """Returns the numbers of the results of some rows, and the times of their oldest components."""
+        seen = {leaf: column.take(pa.array(some)) for leaf, column in of.seen.items()}
+        *items, oldest = self._items(of.rows, seen, some, faults)
+        return numbers.of(items, len(some)), np.asarray(oldest, dtype=np.int64)
 
     def _turn(self, rows: pa.Table, places: Ints, new: Ints, told: Telling, when: Ints) -> None:
         """Tells the present results of some partitions, and that their last ones go; `when` has a time by
@@ -140,12 +230,16 @@ class RankChangeOperator(RankOperator):
             kept = np.flatnonzero(holds(self.node.qualify, of.__getitem__, len(some), faults))
             of = {leaf: column.take(pa.array(kept)) for leaf, column in of.items()}
             some = some[kept]
+        return some, self._items(rows, of, some, faults)
+
+    def _items(
+        self, rows: pa.Table, seen: dict[x.Leaf, pa.Array], some: Ints, faults: Faults
+    ) -> Columns:
+        """Returns the results of some rows, whose columns are seen."""
         items = [item.expression for item in self.node.items[1:]]
-        columns = [evaluate(e, of.__getitem__, len(some), faults) for e in items]
-        return some, [
-            *columns,
-            rows.column(rows.num_columns - 1).combine_chunks().take(pa.array(some)),
-        ]
+        columns = [evaluate(e, seen.__getitem__, len(some), faults) for e in items]
+        oldest = rows.column(rows.num_columns - 1).combine_chunks().take(pa.array(some))
+        return [*columns, oldest]
 
     def _count_faults(self, rows: pa.Table) -> None:
         """Evaluates the operands of the functions in new rows, to count their faults."""
@@ -179,30 +273,18 @@ class RankChangeOperator(RankOperator):
 
     # --- memory and state -----------------------------------------------------
 
-    def _keep_best(
-        self,
-        places: Ints,
-        rows: pa.Table,
-        numbers: Ints,
-        counts: Bools,
-        told: Telling,
-    ) -> None:
-        """Keeps those of some whole partitions that count. The first of the rows are kept at `places`;
-        `numbers` are those of all their partitions."""
-        some = np.flatnonzero(counts)
-        if self.node.best is not None:
-            over, most = self.node.best
-            best = rows.take(pa.array(some))
-            some = some[self._ranked(over, self._seen(best), len(some)) <= most]
-        stays = np.zeros(len(counts), np.bool_)
+    def _keep_some(self, of: _Partitions, some: Ints, told: Telling | None) -> None:
+        """Keeps only some rows of whole partitions, with the results they gave last, where these are kept."""
+        stays = np.zeros(of.rows.num_rows, np.bool_)
         stays[some] = True
-        old = len(places)
+        old = len(of.places)
         new = old + np.flatnonzero(stays[old:])
-        added = rows.take(pa.array(new))
-        at = self.kept.add_to(numbers[new], added)
+        added = of.rows.take(pa.array(new))
+        at = self.kept.add_to(of.numbers[new], added)
         self._note_ends(added, at)
-        told.note(np.concatenate((np.arange(old), new)), np.concatenate((places, at)))
-        self._drop(places[~stays[:old]])
+        if told is not None:
+            told.note(np.concatenate((np.arange(old), new)), np.concatenate((of.places, at)))
+        self._drop(of.places[~stays[:old]])
 
     def _drop(self, places: Ints) -> None:
         self.told.forget(places)
@@ -239,8 +321,9 @@ class RankChangeOperator(RankOperator):
         self.waiting = state.tables["uncertain"]
         kept = kept.combine_chunks()
         seen, count = self._seen(kept), kept.num_rows
-        self._place(seen, count)
-        self.told.add(*self._results(kept, seen, np.arange(count), Faults()))
+        if self.bound is None:
+            self._place(seen, count)
+            self.told.add(*self._results(kept, seen, np.arange(count), Faults()))
         numbers = self._numbered(kept, Faults())
         self._note_ends(kept, self.kept.add_to(numbers, kept))
         self.input.restore(state.plain["inputs"], state.tables)
