@@ -283,7 +283,7 @@ class Registered(Aggregate):
 
 def _copied(state: Any) -> Any:
     """Copies a registry state that may change: a list or a table of immutable values."""
-    return state.copy() if type(state) in (list, dict) else state
+    return state.copy() if isinstance(state, (list, dict)) else state
 
 
 class Range(StreamFunction):

@@ -8,7 +8,6 @@ therefore leaves no trace, and the order of rows and of merges does not matter.
 from __future__ import annotations
 
 import datetime
-import hashlib
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -38,6 +37,7 @@ from seustream.compiler.language.registry import (
     Fault,
 )
 from seustream.compiler.language.spreads import SPREADS, parts_added
+from seustream.compiler.language.tallies import Frequencies, Sketch, Tally, hashed
 from seustream.compiler.language.types import (
     BIGINT,
     BOOLEAN,
@@ -311,67 +311,34 @@ def _listed(state: State) -> list[Any] | None:
     return [value for (value,) in state] or None
 
 
-# --- the most frequent -------------------------------------------------------
+# --- how often each value is there -----------------------------------------------
 
 
-def _tallied(sign: int) -> Callable[[dict[Any, int], Any], dict[Any, int]]:
-    def step(state: dict[Any, int], value: Any) -> dict[Any, int]:
-        value = value + 0.0 if isinstance(value, float) else value  # there is one zero
-        count = state.get(value, 0) + sign
-        state[value] = count
-        if not count:
-            del state[value]
-        return state
-
-    return step
+def _itself(value: Any) -> Any:
+    return value + 0.0 if isinstance(value, float) else value  # there is one zero
 
 
-def _tallies_added(a: dict[Any, int], b: dict[Any, int]) -> dict[Any, int]:
-    return {value: a.get(value, 0) + b.get(value, 0) for value in (*a, *b)}
+def _tally_entry(
+    name: str, kind: type[Tally], key: Callable[[Any], Any], result: Callable[[Any], Any],
+    of: Type | Callable[[Sequence[Type]], Type], doc: str,
+) -> AggregateFunction:  # fmt: skip
+    """An aggregate of how often each value, by its key, is there."""
 
+    def tally(state: dict[Any, int]) -> Tally:
+        return state if isinstance(state, kind) else kind(state)  # a snapshot has the counts alone
 
-def _most_frequent(state: dict[Any, int]) -> Any:
-    most = max(state.values(), default=0)
-    return min((value for value, count in state.items() if count == most), default=None)
+    def changed(by: int) -> Callable[[dict[Any, int], Any], Tally]:
+        def step(state: dict[Any, int], value: Any) -> Tally:
+            found = tally(state)
+            found.change(key(value), by)
+            return found
 
+        return step
 
-# --- how many distinct --------------------------------------------------------
-
-_BUCKETS_LOG = 12
-_BUCKETS = 1 << _BUCKETS_LOG
-
-
-def _sketched(sign: int) -> Callable[[dict[int, int], Any], dict[int, int]]:
-    """Counts in a HyperLogLog: for each bucket of hashes, how many start with a run of zeros of
-    each length. Only the longest run matters; the others are kept for when it is removed."""
-
-    def step(state: dict[int, int], value: Any) -> dict[int, int]:
-        return _tallied(sign)(state, _hashed(value))
-
-    return step
-
-
-def _hashed(value: Any) -> int:
-    """Returns 64 times the bucket of a value plus its run of zeros."""
-    number = value == value and isinstance(value, (int, float, Decimal))
-    text = str(Fraction(value)) if number and math.isfinite(value) else repr(value)
-    hashed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
-    bucket, rest = hashed >> 64 - _BUCKETS_LOG, hashed & (1 << 64 - _BUCKETS_LOG) - 1
-    rank = 65 - _BUCKETS_LOG - rest.bit_length()
-    return bucket << 6 | rank
-
-
-def _estimated(state: dict[int, int]) -> int:
-    longest: dict[int, int] = {}
-    for hashed in state:
-        bucket, rank = hashed >> 6, hashed & 63
-        longest[bucket] = max(rank, longest.get(bucket, 0))
-    empty = _BUCKETS - len(longest)
-    mean = _BUCKETS**2 / (empty + sum(2.0**-rank for rank in longest.values()))
-    estimate = 0.7213 / (1 + 1.079 / _BUCKETS) * mean
-    if estimate <= 2.5 * _BUCKETS and empty:
-        estimate = _BUCKETS * math.log(_BUCKETS / empty)
-    return round(estimate)
+    return AggregateFunction(
+        name, (ANY,), of, kind, changed(1), lambda state: result(tally(state)), doc, f"{name}(x)",
+        merge=lambda a, b: tally(a).with_all(b), remove=changed(-1),
+    )  # fmt: skip
 
 
 # --- entries ------------------------------------------------------------------
@@ -431,15 +398,13 @@ _ENTRIES: tuple[AggregateFunction, ...] = (
         "The values that are not NULL as a list, in the order of the rows.", "array_agg(x)",
         merge=lambda a, b: a + b, ordered=True, collects=True, aliases=("collect_list",),
     ),
-    AggregateFunction(
-        "mode", (ANY,), _first_type, dict, _tallied(1), _most_frequent,
-        "The most frequent value; of several, the least.", "mode(x)",
-        merge=_tallies_added, remove=_tallied(-1),
+    _tally_entry(
+        "mode", Frequencies, _itself, Frequencies.most, _first_type,
+        "The most frequent value; of several, the least.",
     ),
-    AggregateFunction(
-        "approx_count_distinct", (ANY,), BIGINT, dict, _sketched(1), _estimated,
+    _tally_entry(
+        "approx_count_distinct", Sketch, hashed, Sketch.estimate, BIGINT,
         "About how many different values there are, usually within two per cent.",
-        "approx_count_distinct(x)", merge=_tallies_added, remove=_sketched(-1),
     ),
 )  # fmt: skip
 

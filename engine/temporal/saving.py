@@ -1,5 +1,5 @@
 """State as plain values for JSON, and back: numbers, texts, None, tuples, lists, deques, dicts,
-times, decimals, columns. Nothing else is accepted, and reading executes nothing.
+times, decimals, columns; of a tally the counts. Nothing else is accepted, and reading executes nothing.
 
     plain({"total": (1.5, 2), "ends": deque([7])})
     == {"dict": [["total", {"tuple": [1.5, 2]}], ["ends", {"deque": [7]}]]}
@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+
+from seustream.compiler.language.tallies import Tally
 
 _SEQUENCES: dict[str, Any] = {"tuple": tuple, "list": list, "deque": deque}
 _TIMES: dict[str, Any] = {
@@ -38,7 +40,7 @@ def plain(value: Any) -> Any:
     for name, of in _SEQUENCES.items():
         if type(value) is of:
             return {name: [plain(each) for each in value]}
-    if type(value) is dict:
+    if type(value) is dict or isinstance(value, Tally):
         return {"dict": [[plain(key), plain(each)] for key, each in value.items()]}
     if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.name in _DTYPES:
         return {"column": value.dtype.name, "values": [plain(each) for each in value.tolist()]}

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from seustream.compiler.language.tallies import Frequencies
 from seustream.engine.temporal.saving import Unsavable, plain, restored
 
 VALUES: list[Any] = [
@@ -30,6 +31,13 @@ def again(value: Any) -> Any:
 def test_plain_values_come_back(value: Any) -> None:
     found = again(value)
     assert (found, type(found)) == (value, type(value))
+
+
+def test_of_a_tally_the_counts_come_back() -> None:
+    tally = Frequencies({"a": 2, "b": 1})
+    assert tally.most() == "a"
+    found = again(tally)
+    assert (found, type(found)) == ({"a": 2, "b": 1}, dict)
 
 
 @pytest.mark.parametrize(
