@@ -27,7 +27,7 @@ _ROOT_BITS = 64
 
 _COUNT, _INFINITE, _X, _Y, _XX, _YY, _XY = range(7)
 """Parts of a state: rows, infinite rows, and sums of values and products, in units of the smallest
-double and of its square."""
+double and of its square. With one argument, those with y are not used."""
 
 
 def parts_added(a: State, b: State) -> State:
@@ -41,9 +41,13 @@ def _moments(sign: int) -> Callable[..., State]:
         if not all(map(math.isfinite, values)):
             state[_INFINITE] += sign
             return state
-        x, y = units(values[0]), units(values[-1])
-        for part, value in zip((_X, _Y, _XX, _YY, _XY), (x, y, x * x, y * y, x * y), strict=True):
-            state[part] += sign * value
+        x, *others = map(units, values)
+        state[_X] += sign * x
+        state[_XX] += sign * x * x
+        for y in others:
+            state[_Y] += sign * y
+            state[_YY] += sign * y * y
+            state[_XY] += sign * x * y
         return state
 
     return step
@@ -54,8 +58,10 @@ def _spread(state: State, product: int, one: int, other: int) -> int:
     return int(state[_COUNT] * state[product] - state[one] * state[other])
 
 
-def _covariance(sample: int, root: bool = False) -> Callable[[State], Any]:
-    """Divides by n - `sample` for n rows; with `root` returns the deviation."""
+def _quotient(
+    sample: int, parts: tuple[int, int, int], root: bool = False
+) -> Callable[[State], Any]:
+    """Divides the spread of `parts` by n - `sample` for n rows; with `root` returns the root."""
 
     def result(state: State) -> Any:
         count = state[_COUNT]
@@ -63,10 +69,18 @@ def _covariance(sample: int, root: bool = False) -> Callable[[State], Any]:
             return None
         if state[_INFINITE]:
             return FAULT
-        top, bottom = _spread(state, _XY, _X, _Y), count * (count - sample)
+        top, bottom = _spread(state, *parts), count * (count - sample)
         return _root(top, bottom) if root else ratio(top, bottom << 2 * UNIT)
 
     return result
+
+
+def _variance(sample: int, root: bool = False) -> Callable[[State], Any]:
+    return _quotient(sample, (_XX, _X, _X), root)
+
+
+def _covariance(sample: int) -> Callable[[State], Any]:
+    return _quotient(sample, (_XY, _X, _Y))
 
 
 def _root(top: int, bottom: int) -> float:
@@ -151,10 +165,10 @@ _SORTED: dict[str, Any] = {
 }
 
 SPREADS: tuple[AggregateFunction, ...] = (
-    _entry("var_samp", 1, _covariance(1), "The variance of a sample.", "variance"),
-    _entry("var_pop", 1, _covariance(0), "The variance of all."),
-    _entry("stddev_samp", 1, _covariance(1, True), "The standard deviation of a sample.", "stddev"),
-    _entry("stddev_pop", 1, _covariance(0, True), "The standard deviation of all."),
+    _entry("var_samp", 1, _variance(1), "The variance of a sample.", "variance"),
+    _entry("var_pop", 1, _variance(0), "The variance of all."),
+    _entry("stddev_samp", 1, _variance(1, True), "The standard deviation of a sample.", "stddev"),
+    _entry("stddev_pop", 1, _variance(0, True), "The standard deviation of all."),
     _entry("covar_samp", 2, _covariance(1), "The covariance of a sample."),
     _entry("covar_pop", 2, _covariance(0), "The covariance of all."),
     _entry("corr", 2, _correlation, "The correlation, from -1 to 1; NULL where one does not vary."),

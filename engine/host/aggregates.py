@@ -10,7 +10,8 @@ With DISTINCT, equal members of a group are one, for as long as one of them is t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -199,49 +200,49 @@ class _States:
 
     def run(self) -> None:
         """Takes the kernel's latest turns."""
-        events, until, at, flags = self.of.kernel.turns(self.part)
-        turns = Turns(*(np.frombuffer(part, np.int64) for part in (events, until, at)))
-        there = None if flags is None else np.frombuffer(flags, np.uint8)
+        *parts, over = (np.frombuffer(one, np.int64) for one in self.of.kernel.turns(self.part))
+        turns = Turns(*parts)
         lost = np.zeros(len(turns.at), np.bool_)
         entry, found = self.entry, []
-        for point, state in enumerate(self._at(turns, there)):
+        for point, state in enumerate(self._at(turns, over)):
             result = entry.result(self.e.type, state) if entry.typed else entry.result(state)
             if result is FAULT:
                 lost[point], result = True, None
             found.append(result)
         self.found = AtPoints(pa.array(found, arrow_type(self.e.type)), lost)
 
-    def _at(self, turns: Turns, flags: npt.NDArray[np.uint8] | None) -> Iterator[Any]:
-        """Yields the state at each point; each is valid until the next is requested."""
-        of = self.of
-        members = np.where(turns.events < 0, ~turns.events, turns.events)
+    def _at(self, turns: Turns, over: Ints) -> Iterator[Any]:
+        """Yields the state at each point; each is valid until the next is requested. A group starts over
+        with the events that are set in `over`."""
+        of, leaves = self.of, turns.events < 0
+        members = np.where(leaves, ~turns.events, turns.events)
         places = members - of.kernel.base()
-        counts = [True] * len(places) if flags is None else (flags[places] != 0).tolist()
         values = [of.values(number, places).to_pylist() for number in self.read]
         rows = list(zip(*values, strict=True)) if values else [()] * len(places)
-        groups, events = of.groups(places).tolist(), turns.events.tolist()
-        done, numbers = 0, members.tolist()
+        events = zip(
+            *(some.tolist() for some in (of.groups(places), members, leaves, over)),
+            rows,
+            strict=True,
+        )
+        done = 0
         for until, at in zip(turns.until.tolist(), turns.at.tolist(), strict=True):
-            for i in range(done, until):
-                if counts[i]:
-                    self._step(groups[i], numbers[i], rows[i], events[i] < 0)
+            self._step(itertools.islice(events, until - done))
             done = until
             yield self._state(at)
-        for i in range(done, len(events)):
-            if counts[i]:
-                self._step(groups[i], numbers[i], rows[i], events[i] < 0)
+        self._step(events)
 
-    def _step(self, group: int, member: int, row: tuple[Any, ...], leaves: bool) -> None:
-        entry = self.entry
-        if entry.remove is None:
-            held = self.states.setdefault(group, {})
-            if leaves:
-                del held[member]
+    def _step(self, events: Iterable[tuple[int, int, bool, int, tuple[Any, ...]]]) -> None:
+        entry, states = self.entry, self.states
+        for group, member, leaves, over, row in events:
+            if over:
+                states.pop(group, None)
+            elif entry.remove is not None:
+                state = states[group] if group in states else entry.init()
+                states[group] = (entry.remove if leaves else entry.insert)(state, *row)
+            elif leaves:
+                del states[group][member]
             else:
-                held[member] = row
-            return
-        state = self.states[group] if group in self.states else entry.init()
-        self.states[group] = (entry.remove if leaves else entry.insert)(state, *row)
+                states.setdefault(group, {})[member] = row
 
     def _state(self, group: int) -> Any:
         if self.removes:

@@ -3,6 +3,7 @@
 
 #include "best.h"
 #include "keys.h"
+#include "needed.h"
 #include "totals.h"
 
 #include <memory>
@@ -30,6 +31,7 @@ class Aggregates {
         Totals totals;
         Best best;
         std::vector<int64_t> events, until;  // the turns without repetitions
+        Needed needed;                       // of `OTHER`
         // The answers of the latest run, by point.
         std::vector<int64_t> counts, summed, averaged, members;
         std::vector<uint8_t> known;
@@ -46,7 +48,7 @@ class Aggregates {
     std::vector<Result> results;
     Grown<int64_t> group;
     bool ordered = false, others = false;
-    std::vector<int64_t> events, until, at;  // the latest turns, if there are `others`
+    std::vector<int64_t> at;  // the groups of the latest points, if there are `others`
     std::vector<ArrowArray> made;
 
     void clear() {
@@ -156,7 +158,22 @@ class Aggregates {
     }
 
     void run(Part &of, const Turns &turns) {
-        if (!of.once) return of.kind == SUMS ? sum(of, turns) : of.kind == PICKS ? pick(of, turns) : void();
+        if (of.once)
+            step(of, distinct(of, turns));
+        else
+            step(of, turns);
+    }
+
+    void step(Part &of, const Turns &turns) {
+        switch (of.kind) {
+            case SUMS: return sum(of, turns);
+            case PICKS: return pick(of, turns);
+            default: return of.needed.run(turns, flags(of));
+        }
+    }
+
+    // Returns the turns without repetitions.
+    Turns distinct(Part &of, const Turns &turns) {
         auto count = static_cast<size_t>(turns.events.size);
         std::vector<uint8_t> kept(count + 1);
         of.repeats.run(turns.events, base, {of.codes.data(), of.codes.size()}, flags(of), kept.data());
@@ -172,8 +189,7 @@ class Aggregates {
             of.until.push_back(static_cast<int64_t>(of.events.size()));
         }
         up_to(count);
-        Turns some(of.events, of.until, turns.at, base, turns.group);
-        if (of.kind == SUMS) sum(of, some);
+        return Turns(of.events, of.until, turns.at, base, turns.group);
     }
 
     // Returns numbers as a column, NULL where they are not `known`. A number has `width` words.
@@ -400,11 +416,7 @@ class Aggregates {
     // lost, None if it is nowhere.
     PyObject *found_at(Span<int64_t> events_, Span<int64_t> until_, Span<int64_t> at_) {
         Turns turns(events_, until_, at_, base, groups());
-        if (others) {
-            events.assign(events_.data, events_.data + events_.size);
-            until.assign(until_.data, until_.data + until_.size);
-            at.assign(at_.data, at_.data + until_.size);
-        }
+        if (others) at.assign(at_.data, at_.data + until_.size);
         for (auto &one : parts) run(*one, turns);
         clear();
         made.reserve(results.size());
@@ -447,18 +459,12 @@ class Aggregates {
         return found_at(events, until, at);
     }
 
-    // Returns the latest events, `until` and `at`, and the flags of all members or None, of a part
-    // whose states are not here. Repetitions are left out if equal members count once.
+    // Returns the latest turns of a part whose states are not here, as far as they are needed.
     PyObject *turns(PyObject *args) {
         int number;
         if (!PyArg_ParseTuple(args, "i", &number)) throw Raised();
-        Part &of = part(number);
-        Span<uint8_t> some = flags(of);
-        PyObject *there = some.data ? PyBytes_FromStringAndSize(reinterpret_cast<const char *>(some.data),
-                                                                static_cast<Py_ssize_t>(some.size))
-                                    : Py_NewRef(Py_None);
-        return Py_BuildValue("NNNN", handed(of.once ? of.events : events), handed(of.once ? of.until : until),
-                             handed(at), there);
+        const Needed &of = part(number).needed;
+        return Py_BuildValue("NNNN", handed(of.events), handed(of.until), handed(at), handed(of.over));
     }
 
     // Returns the arguments of members by their places, as an array capsule.

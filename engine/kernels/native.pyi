@@ -316,9 +316,10 @@ class Aggregates:
         for its departure. The events up to `until[p]` precede point p, which asks for group
         `at[p]`."""
 
-    def turns(self, part: int, /) -> tuple[bytes, bytes, bytes, bytes | None]:
-        """Returns the latest events, `until` and `at` of a part whose states are not here, and the
-        flags of all members that are kept: 0 for those that do not count."""
+    def turns(self, part: int, /) -> tuple[bytes, bytes, bytes, bytes]:
+        """Returns the latest events, `until` and `at` of a part whose states are not here, without those
+        that a group does not need as all its members leave before it is asked again. With the last to
+        leave the group starts over; the fourth is 1 at that event."""
 
     def take(self, argument: int, places: Ints, /) -> Made:
         """Returns an argument of some members."""

@@ -67,3 +67,15 @@ def test_deviations_are_the_nearest_doubles() -> None:
         for other in near:
             middle = (found + other) / 2
             assert (middle**2 > square) == (other > found)
+
+
+def test_of_one_argument_no_products_with_another_are_kept() -> None:
+    entry = ENTRIES["var_pop"]
+    state = entry.init()
+    for value in (3.0, 5.0):
+        state = entry.insert(state, value)
+    count, infinite, x, *others = state
+    assert (others[0], others[2:]) == (0, [0, 0])
+    earlier = [count, infinite, x, x, others[1], others[1], others[1]]  # as older snapshots have it
+    assert entry.remove is not None
+    assert entry.result(entry.insert(earlier, 7.0)) == entry.result(entry.insert(state, 7.0))

@@ -204,3 +204,21 @@ def test_of_sums_without_rounding_nothing_stays_behind() -> None:
     turns = spanned(np.array([0, 0, 1]), np.array([1, 3, 3]), np.zeros(3, np.int64))
     (found,) = aggregates.at(turns, Faults())
     assert found.to_pylist() == [1e300, 1.0, 1.0]
+
+
+def test_members_of_a_group_that_ends_are_not_taken_out_again() -> None:
+    """Group 0 is asked twice before all its members leave, and starts over; group 1 is never asked while
+    it has members, and group 2 keeps one."""
+    e = aggregate("median", (DOUBLE,), False)
+    aggregates = Aggregates([e], [(0,)], [DOUBLE], ordered=True)
+    group = np.array([0, 0, 0, 1, 1, 2, 2, 0])
+    aggregates.add([pa.array([3.0, 1.0, None, 7.0, 8.0, 5.0, 6.0, 9.0])], group)
+    lo = np.array([0, 1, 1, 1, 1, 1, 1, 4])
+    hi = np.array([2, 2, 2, 3, 3, 3, 4, 5])
+    (found,) = aggregates.at(spanned(lo, hi, np.array([0, 0, 2, 2, 0])), Faults())
+    assert found.to_pylist() == [3.0, 2.0, 5.5, 6.0, 9.0]
+    events, until, at, over = (np.frombuffer(one, np.int64) for one in aggregates.kernel.turns(0))
+    assert events.tolist() == [0, 1, 5, 6, ~1, ~4, ~5, ~6, 7, ~7]
+    assert over.tolist() == [0, 0, 0, 0, 1, 1, 0, 1, 0, 1]
+    assert until.tolist() == [1, 4, 5, 7, 9]
+    assert at.tolist() == [0, 0, 2, 2, 0]
