@@ -236,8 +236,7 @@ class Registered(Aggregate):
 
     def __init__(self, entry: registry.AggregateFunction, of: Type, distinct: bool = False) -> None:
         self.entry, self.of, self.distinct = entry, of, distinct
-        # If the order of rows matters, states may not be merged, since merging follows the order of
-        # ends.
+        # If the order of rows matters, states may only be merged in that order.
         self.merges = (distinct or entry.merge is not None) and not entry.ordered
         # min and max have no inverse: a withdrawn value stays until its interval ends.
         self.removes = distinct or entry.remove is not None

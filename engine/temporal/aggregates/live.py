@@ -93,7 +93,8 @@ class Staircase(Saved):
 
 
 class TwoStacks(Saved):
-    """Any `merge`, where te never decreases: a queue whose aggregate is at hand. Amortised O(1)."""
+    """Any `merge`, where te never decreases: a queue whose aggregate is at hand. Amortised O(1). States are
+    merged in the order in which tuples came."""
 
     fixed = frozenset({"function"})
 
@@ -135,6 +136,35 @@ class TwoStacks(Saved):
         front = self.front[-1][1]
         both = front if self.all_back is None else self.function.merge(front, self.all_back)
         return self.function.final(both)
+
+
+class LiveRows(Saved):
+    """Registry aggregates of rows in order, any te: the tuples in the order in which they came. A result
+    costs as much as there are."""
+
+    fixed = frozenset({"function"})
+
+    def __init__(self, function: Registered) -> None:
+        self.function = function
+        self.came = 0
+        self.rows: dict[int, Values] = {}
+        self.ending: dict[int, list[int]] = {}
+
+    def add(self, te: int, v: Values) -> None:
+        self.rows[self.came] = v
+        self.ending.setdefault(te, []).append(self.came)
+        self.came += 1
+
+    def expire(self, te: int) -> None:
+        for number in self.ending.pop(te, ()):
+            del self.rows[number]
+
+    def final(self) -> Values:
+        function, rows = self.function, self.rows.values()
+        state = function.entry.init()
+        for v in dict.fromkeys(rows) if function.distinct else rows:
+            state = function.entry.insert(state, *v)
+        return (function.result(state),)
 
 
 class MergeHeap(Saved):

@@ -21,7 +21,7 @@ from seustream.engine.stream import spans
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal import library
 from seustream.engine.temporal.aggregates.choose import choose
-from seustream.engine.temporal.aggregates.index import Result, Values
+from seustream.engine.temporal.aggregates.index import ListIndex, Result, Values
 from seustream.engine.temporal.columnar.batch import IntervalBatch, empty
 from seustream.engine.temporal.columnar.evaluate import (
     Evaluator,
@@ -193,6 +193,7 @@ class IndexedAggregate:
         self.node, self.faults = node, faults
         functions = [partial.aggregate for partial in node.partials]
         leaves = [len(group) for group in node.results]
+        self._of = functions, leaves
         self.index = choose(functions, node.side.key is not None, in_order, leaves)
         self.table: dict[int, tuple[int, Values]] = {}  # by key, the end and the aggregated values
         self.reached: int | None = None
@@ -241,6 +242,8 @@ class IndexedAggregate:
     def load(self, saved: Any) -> None:
         index, self.table, self.reached, self.bad_keys, *over = saved
         self.over = over[0] if over else FOREVER  # a state of a release that did not keep it
+        if isinstance(index, list):  # so may be a state of a release that knew no better structure
+            self.index = ListIndex(*self._of)
         self.index.load(index)
 
     def _change(self, values: Values | None, ts: int, te: int, sign: int = 1) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from seustream.engine.temporal.aggregates.choose import choose
 from seustream.engine.temporal.aggregates.index import ListIndex
 from seustream.engine.temporal.aggregates.live import (
     Live,
+    LiveRows,
     MergeHeap,
     RunningTotal,
     Staircase,
@@ -25,6 +28,7 @@ from seustream.engine.temporal.aggregates.suffix import SuffixIndex
 from tests.engine.temporal.aggregates.five import five, of
 
 ANY = five(DOUBLE)
+PICKS = [of("first", DOUBLE), of("last", DOUBLE)]
 
 
 def staircase(function: Registered) -> Live:
@@ -35,7 +39,8 @@ STRUCTURES: dict[str, tuple[Callable[[Registered], Live], list[Registered]]] = {
     "running total": (RunningTotal, ANY[:3]),
     "staircase": (staircase, ANY[3:]),
     "heap": (MergeHeap, ANY),
-    "two stacks": (TwoStacks, ANY),
+    "two stacks": (TwoStacks, [*ANY, *PICKS]),
+    "rows": (LiveRows, [*ANY, *PICKS]),
 }
 
 
@@ -98,6 +103,25 @@ def test_every_aggregate_equals_its_definition_at_every_instant(
                 assert got == ([function.result(state)] if alive else []), instant
 
 
+def test_the_rows_of_a_window_in_order_are_not_merged_anew() -> None:
+    """Each tuple is merged a few times, however many live."""
+    entry, merges = AGGREGATES["max_by"], 0
+
+    def merge(a: Any, b: Any) -> Any:
+        nonlocal merges
+        merges += 1
+        assert entry.merge is not None
+        return entry.merge(a, b)
+
+    for distinct in (False, True):
+        counted = Registered(dataclasses.replace(entry, merge=merge), DOUBLE, distinct)
+        index, merges = choose([counted], False, True), 0
+        for now in range(3000):
+            index.reorganise(now)
+            index.change(((float(now), now % 700),), now, now + 1000)
+        assert merges < 4 * 3000
+
+
 def test_totals_do_not_drift() -> None:
     """A naive running sum of these is off by a whole unit and never recovers."""
     index = SuffixIndex([of("sum", DOUBLE)], [RunningTotal(of("sum", DOUBLE))])
@@ -136,6 +160,18 @@ def test_what_is_chosen() -> None:
 
     assert isinstance(choose([Last()], False, True), ListIndex)
     assert isinstance(choose([of("count")], True, True), ListIndex)
+    assert isinstance(choose([of("first")], True, True), ListIndex)
+    for name, in_order, rows in (
+        ("first", True, TwoStacks),
+        ("min_by", True, TwoStacks),
+        ("last", False, LiveRows),
+        ("array_agg", True, LiveRows),
+    ):
+        for distinct in (False, True):
+            function = Registered(AGGREGATES[name], DOUBLE, distinct)
+            index = choose([function, of("sum")], False, in_order)
+            assert isinstance(index, SuffixIndex)
+            assert [type(part) for part in index.parts] == [rows, RunningTotal]
     for in_order, other in ((True, TwoStacks), (False, MergeHeap)):
         index = choose([of("sum"), of("min"), Product()], False, in_order)
         assert isinstance(index, SuffixIndex)

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from seustream.engine.stream.merge import END_OF_STREAM
+from seustream.engine.temporal.aggregates.index import ListIndex
+from seustream.engine.temporal.aggregates.suffix import SuffixIndex
 from seustream.engine.temporal.columnar import join
+from seustream.engine.temporal.columnar.aggregate import IndexedAggregate
 from seustream.engine.temporal.elements import StreamElement
 from tests.engine.temporal.reference.elements import insertion
 from tests.engine.temporal.running import compiled, node, results_of, schemas, table
@@ -67,6 +70,31 @@ def test_an_aggregate_is_that_of_the_tuples_that_live(seed: int, step: int) -> N
     assert at_each_instant(found) == want
     for before, after in itertools.pairwise(found):
         assert before[1] <= after[0], "results of an aggregate are disjoint"
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("window", ["", "window.range($A, 5), "])
+def test_a_list_of_an_older_release_is_taken_up(window: str, seed: int) -> None:
+    """Aggregates that need the order of rows were in a list."""
+    print(f"seed {seed}")
+    rows = stream(random.Random(seed))
+    query = compiled(f"where {window}$A.k == 1 select [a = first($A.v), b = array_agg($A.v)]", OF)
+    want = results_of(node(query, OF), {"A": table(rows, OF["A"].tree)})
+    older, one = node(query, OF), node(query, OF)
+    for operator in older.operators:
+        if isinstance(operator, IndexedAggregate):
+            assert isinstance(operator.index, SuffixIndex)
+            operator.index = ListIndex(*operator._of)
+    early = [row for row in rows if row.ts < 12]
+    found = results_of(older, {"A": table(early, OF["A"].tree)}, 11)
+    one.restore(older.snapshot())
+    found += results_of(one, {"A": table(rows[len(early) :], OF["A"].tree)})
+    assert [row[2:] for row in found] != []
+    assert as_told(found) == as_told(want)
+
+
+def as_told(rows: list[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
+    return [[row[2:] for row in rows if row[0] <= now < row[1]] for now in range(LAST)]
 
 
 @pytest.mark.parametrize("median", ["", ", m = median($A.v)"])
