@@ -29,6 +29,18 @@ _COUNT, _INFINITE, _X, _Y, _XX, _YY, _XY = range(7)
 """Parts of a state: rows, infinite rows, and sums of values and products, in units of the smallest
 double and of its square. With one argument, those with y are not used."""
 
+MOMENTS = frozenset(
+    ("var_samp", "var_pop", "stddev_samp", "stddev_pop", "covar_samp", "covar_pop", "corr")
+)
+"""The aggregates that have such states."""
+
+
+def moments(
+    count: int, infinite: int, x: int, xx: int, y: int = 0, yy: int = 0, xy: int = 0
+) -> State:
+    """Returns the state of these sums, in the units of its parts."""
+    return [count, infinite, x, y, xx, yy, xy]
+
 
 def parts_added(a: State, b: State) -> State:
     """Merges two states whose parts are all sums."""

@@ -21,8 +21,10 @@ import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.exact import UNIT
 from seustream.compiler.language.faults import Faults, Place
 from seustream.compiler.language.registry import FAULT
+from seustream.compiler.language.spreads import MOMENTS, moments
 from seustream.compiler.language.types import Type
 from seustream.engine.host.keys import exported
 from seustream.engine.kernels import native
@@ -32,7 +34,7 @@ from seustream.engine.stream.taken import made
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_SUMS, _PICKS, _OTHER = range(3)
+_SUMS, _PICKS, _OTHER, _MOMENTS = range(4)
 """`Kind` of the kernels."""
 _SUMMED = {"count": 0, "sum": 1, "avg": 2}
 _MEMBER, _NOTHING = 3, 4
@@ -107,12 +109,14 @@ class Aggregates:
                 asked, result = _SUMMED[e.function], arrow_type(e.type)
             else:
                 once = e.distinct and AGGREGATES[e.function].remove is not None
-                key, part = (e,), (_OTHER, read, once, 0)
+                kind = _MOMENTS if e.function in MOMENTS else _OTHER
+                key, part = (e,), (kind, read, once, 0)
                 asked, result = _NOTHING, arrow_type(e.type)
             parts.setdefault(key, part)
             number = [*parts].index(key)
             if asked == _NOTHING and number not in self._states:
-                self._states[number] = _States(self, number, e, read)
+                states = _Moments if e.function in MOMENTS else _States
+                self._states[number] = states(self, number, e, read)
             results.append((number, asked))
             types.append(result)
         self._results = tuple(zip(results, types, strict=True))
@@ -200,20 +204,17 @@ class _States:
 
     def run(self) -> None:
         """Takes the kernel's latest turns."""
+        entry, found, lost = self.entry, [], []
+        for state in self._at():
+            result = entry.result(self.e.type, state) if entry.typed else entry.result(state)
+            lost.append(result is FAULT)
+            found.append(None if result is FAULT else result)
+        self.found = AtPoints(pa.array(found, arrow_type(self.e.type)), np.array(lost, np.bool_))
+
+    def _at(self) -> Iterator[Any]:
+        """Yields the state at each point; each is valid until the next is requested."""
         *parts, over = (np.frombuffer(one, np.int64) for one in self.of.kernel.turns(self.part))
         turns = Turns(*parts)
-        lost = np.zeros(len(turns.at), np.bool_)
-        entry, found = self.entry, []
-        for point, state in enumerate(self._at(turns, over)):
-            result = entry.result(self.e.type, state) if entry.typed else entry.result(state)
-            if result is FAULT:
-                lost[point], result = True, None
-            found.append(result)
-        self.found = AtPoints(pa.array(found, arrow_type(self.e.type)), lost)
-
-    def _at(self, turns: Turns, over: Ints) -> Iterator[Any]:
-        """Yields the state at each point; each is valid until the next is requested. A group starts over
-        with the events that are set in `over`."""
         of, leaves = self.of, turns.events < 0
         members = np.where(leaves, ~turns.events, turns.events)
         places = members - of.kernel.base()
@@ -232,6 +233,7 @@ class _States:
         self._step(events)
 
     def _step(self, events: Iterable[tuple[int, int, bool, int, tuple[Any, ...]]]) -> None:
+        """Takes members of groups that come or leave; a group may start over instead."""
         entry, states = self.entry, self.states
         for group, member, leaves, over, row in events:
             if over:
@@ -252,3 +254,25 @@ class _States:
         for row in held if self.repeats else dict.fromkeys(held):
             state = self.entry.insert(state, *row)
         return state
+
+
+_BELOW = 1088 - UNIT
+"""A limb of a sum counts multiples of 2^-1088, of which there are two to the power of this in a unit of the
+registry's states. Both are squared for products."""
+_BITS_BELOW = (_BELOW, 2 * _BELOW, _BELOW, 2 * _BELOW, 2 * _BELOW)
+
+
+class _Moments(_States):
+    """Computes an aggregate by the sums of the kernel, which are those of the registry's state."""
+
+    def _at(self) -> Iterator[Any]:
+        below = _BITS_BELOW[: 5 if len(self.read) > 1 else 2]
+        *numbers, data = self.of.kernel.moments(self.part)
+        counts, first, ends = (np.frombuffer(one, np.int64).tolist() for one in numbers)
+        every = zip(first, [0, *ends[:-1]], ends, strict=True)
+        for count, infinite in zip(counts[::2], counts[1::2], strict=True):
+            sums = (
+                int.from_bytes(data[begin:end], "little", signed=True) << 32 * limb >> bits
+                for bits, (limb, begin, end) in zip(below, every, strict=False)
+            )
+            yield moments(count, infinite, *sums)

@@ -3,6 +3,7 @@
 
 #include "best.h"
 #include "keys.h"
+#include "moments.h"
 #include "needed.h"
 #include "totals.h"
 
@@ -12,7 +13,7 @@
 // for each group that several aggregates may read: those that sum one argument share it.
 class Aggregates {
   public:
-    enum Kind : int { SUMS, PICKS, OTHER };  // the states of `OTHER` are not here
+    enum Kind : int { SUMS, PICKS, OTHER, MOMENTS };  // the states of `OTHER` are not here
     enum Asked : int { COUNT, SUM, MEAN, MEMBER, NOTHING };
 
   private:
@@ -32,6 +33,7 @@ class Aggregates {
         Best best;
         std::vector<int64_t> events, until;  // the turns without repetitions
         Needed needed;                       // of `OTHER`
+        Moments moments;
         // The answers of the latest run, by point.
         std::vector<int64_t> counts, summed, averaged, members;
         std::vector<uint8_t> known;
@@ -144,6 +146,12 @@ class Aggregates {
         of.totals.compute(turns, work);
     }
 
+    void add_up(Part &of, const Turns &turns) {
+        Span<int64_t> xs = columns[of.read[0]].words(), ys;
+        if (of.read.size() > 1) ys = columns[of.read[1]].words();
+        of.moments.run(turns, flags(of), xs, ys);
+    }
+
     void pick(Part &of, const Turns &turns) {
         const Column &by = columns[of.read.back()];
         Best::Work work;
@@ -168,6 +176,7 @@ class Aggregates {
         switch (of.kind) {
             case SUMS: return sum(of, turns);
             case PICKS: return pick(of, turns);
+            case MOMENTS: return add_up(of, turns);
             default: return of.needed.run(turns, flags(of));
         }
     }
@@ -273,9 +282,13 @@ class Aggregates {
                 column(number);
                 mine->read.push_back(static_cast<size_t>(number));
             }
+            for (size_t one : mine->read)
+                if (mine->kind == MOMENTS && columns[one].format != "g") throw std::invalid_argument("moments of no reals");
+            if (mine->kind == MOMENTS && (mine->read.empty() || mine->read.size() > 2))
+                throw std::invalid_argument("moments of other than one or two reals");
             if (mine->kind == PICKS && mine->read.empty()) throw std::invalid_argument("the least of nothing");
             mine->once = once;
-            others = others || mine->kind == OTHER;
+            others = others || mine->kind == OTHER || mine->kind == MOMENTS;
             parts.push_back(std::move(mine));
         }
         std::vector<std::string> types = formats(formats_);
@@ -286,7 +299,7 @@ class Aggregates {
             if (!PyArg_ParseTuple(PyTuple_GetItem(results_, i), "ii", &of, &asked)) throw Raised();
             Part &mine = part(of);
             bool fits = asked == MEMBER    ? mine.kind == PICKS
-                        : asked == NOTHING ? mine.kind == OTHER
+                        : asked == NOTHING ? mine.kind == OTHER || mine.kind == MOMENTS
                                            : mine.kind == SUMS && (asked == COUNT || mine.read.size() == 1);
             if (!fits) throw std::invalid_argument("a result that its part does not have");
             mine.sums = mine.sums || asked == SUM;
@@ -465,6 +478,15 @@ class Aggregates {
         if (!PyArg_ParseTuple(args, "i", &number)) throw Raised();
         const Needed &of = part(number).needed;
         return Py_BuildValue("NNNN", handed(of.events), handed(of.until), handed(at), handed(of.over));
+    }
+
+    // Returns the latest moments of a part.
+    PyObject *moments(PyObject *args) {
+        int number;
+        if (!PyArg_ParseTuple(args, "i", &number)) throw Raised();
+        const Moments &of = part(number).moments;
+        return Py_BuildValue("NNNy#", handed(of.counts), handed(of.lows), handed(of.ends), of.bytes.data(),
+                             static_cast<Py_ssize_t>(of.bytes.size()));
     }
 
     // Returns the arguments of members by their places, as an array capsule.

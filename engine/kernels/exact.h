@@ -9,11 +9,29 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string>
 
 class Exact {
     static constexpr int64_t MASK = 0xFFFFFFFF;
     static constexpr int ONE = 34;  // the limb that counts ones
     static constexpr int LEAST = 32 * ONE;
+
+    // A real as a multiple of a power of two.
+    struct Parts {
+        uint64_t mantissa;
+        int place;  // of the last bit, from 2^-1088 on
+        bool negative;
+
+        explicit Parts(double value) {
+            uint64_t bits;
+            std::memcpy(&bits, &value, 8);
+            int exponent = static_cast<int>(bits >> 52 & 0x7FF);
+            mantissa = bits & 0xFFFFFFFFFFFFFu;
+            if (exponent) mantissa |= uint64_t(1) << 52;
+            place = LEAST - 1075 + (exponent ? exponent : 1);
+            negative = bits >> 63 != 0;
+        }
+    };
 
     std::vector<int64_t> limbs;
     int low = 0;  // number of limbs[0]
@@ -92,20 +110,49 @@ class Exact {
         return words + 2 + words[1];
     }
 
+    // Appends the sum in limbs of 32 bits, the last of 64, least first, as one number with a sign. Returns the
+    // number of the first limb.
+    int64_t bytes(std::string &to) {
+        carry();
+        for (size_t i = 0; i < limbs.size(); ++i)
+            for (int bit = 0; bit < (i + 1 < limbs.size() ? 32 : 64); bit += 8)
+                to.push_back(static_cast<char>(static_cast<uint64_t>(limbs[i]) >> bit & 0xFF));
+        return low;
+    }
+
     void add(double value, bool negative) {
-        uint64_t bits;
-        std::memcpy(&bits, &value, 8);
-        int exponent = static_cast<int>(bits >> 52 & 0x7FF);
-        uint64_t mantissa = bits & 0xFFFFFFFFFFFFFu;
-        if (exponent) mantissa |= uint64_t(1) << 52;
-        if (mantissa == 0) return;
-        int place = LEAST - 1075 + (exponent ? exponent : 1), shift = place & 31;
-        uint64_t down = mantissa << shift, up = shift ? mantissa >> (64 - shift) : 0;
-        int64_t *at = from(place >> 5, 3);
-        int64_t sign = (bits >> 63 != 0) != negative ? -1 : 1;
+        Parts one(value);
+        if (one.mantissa == 0) return;
+        int shift = one.place & 31;
+        uint64_t down = one.mantissa << shift, up = shift ? one.mantissa >> (64 - shift) : 0;
+        int64_t *at = from(one.place >> 5, 3);
+        int64_t sign = one.negative != negative ? -1 : 1;
         at[0] += sign * static_cast<int64_t>(down & MASK);
         at[1] += sign * static_cast<int64_t>(down >> 32);
         at[2] += sign * static_cast<int64_t>(up);
+    }
+
+    // Adds a product. In a sum of products limb i counts multiples of 2^(32 i - 2176).
+    void add_product(double a, double b, bool negative) {
+        Parts one(a), other(b);
+        if (one.mantissa == 0 || other.mantissa == 0) return;
+        uint64_t a0 = one.mantissa & MASK, a1 = one.mantissa >> 32;
+        uint64_t b0 = other.mantissa & MASK, b1 = other.mantissa >> 32;
+        uint64_t middle = a0 * b1 + a1 * b0, down = a0 * b0 + (middle << 32);
+        uint64_t up = a1 * b1 + (middle >> 32) + (down < a0 * b0), top = 0;
+        int place = one.place + other.place, shift = place & 31;
+        if (shift) {
+            top = up >> (64 - shift);
+            up = up << shift | down >> (64 - shift);
+            down <<= shift;
+        }
+        int64_t *at = from(place >> 5, 5);
+        int64_t sign = (one.negative != other.negative) != negative ? -1 : 1;
+        at[0] += sign * static_cast<int64_t>(down & MASK);
+        at[1] += sign * static_cast<int64_t>(down >> 32);
+        at[2] += sign * static_cast<int64_t>(up & MASK);
+        at[3] += sign * static_cast<int64_t>(up >> 32);
+        at[4] += sign * static_cast<int64_t>(top);
     }
 
     void add(int64_t value, bool negative) { add(value, value < 0 ? -1 : 0, negative); }

@@ -91,6 +91,7 @@ static PyMethodDef of_aggregates[] = {
     {"add", of<Aggregates, &Aggregates::add>, METH_VARARGS, nullptr},
     {"found", of<Aggregates, &Aggregates::found>, METH_VARARGS, nullptr},
     {"turns", of<Aggregates, &Aggregates::turns>, METH_VARARGS, nullptr},
+    {"moments", of<Aggregates, &Aggregates::moments>, METH_VARARGS, nullptr},
     {"take", of<Aggregates, &Aggregates::take>, METH_VARARGS, nullptr},
     {"fold", of<Aggregates, &Aggregates::fold>, METH_NOARGS, nullptr},
     {"states", of<Aggregates, &Aggregates::states>, METH_VARARGS, nullptr},

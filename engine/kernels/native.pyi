@@ -321,6 +321,12 @@ class Aggregates:
         that a group does not need as all its members leave before it is asked again. With the last to
         leave the group starts over; the fourth is 1 at that event."""
 
+    def moments(self, part: int, /) -> tuple[bytes, bytes, bytes, bytes]:
+        """Returns the moments of a part at the latest points: the numbers of rows and of infinite ones;
+        then, by sum (of x and its squares; with y also of y, its squares and the products), the first of
+        its limbs of 32 bits, the end of its bytes, and the bytes, least first. Limb i counts multiples of
+        2^(32 i - 1088), of products 2^(32 i - 2176)."""
+
     def take(self, argument: int, places: Ints, /) -> Made:
         """Returns an argument of some members."""
 

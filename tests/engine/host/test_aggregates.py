@@ -96,7 +96,8 @@ CASES = [
     *((name, (of,)) for name in ("sum", "avg") for of in (*NUMBERS, INTERVAL)),
     *((name, (of,)) for name in ("min", "max", "first", "last") for of in COLUMNS),
     *((name, (of, DOUBLE)) for name in ("min_by", "max_by") for of in (BIGINT, VARCHAR)),
-    *((name, (DOUBLE,)) for name in ("var_samp", "stddev_pop", "median")),
+    *((name, (DOUBLE,)) for name in ("var_samp", "var_pop", "stddev_samp", "stddev_pop", "median")),
+    *((name, (DOUBLE, DOUBLE)) for name in ("covar_samp", "covar_pop", "corr")),
     *((name, (BOOLEAN,)) for name in ("bool_and", "bool_or")),
     *((name, (BIGINT,)) for name in ("bit_and", "bit_or")),
     ("min_by", (DOUBLE, VARCHAR)),
@@ -222,3 +223,32 @@ def test_members_of_a_group_that_ends_are_not_taken_out_again() -> None:
     assert over.tolist() == [0, 0, 0, 0, 1, 1, 0, 1, 0, 1]
     assert until.tolist() == [1, 4, 5, 7, 9]
     assert at.tolist() == [0, 0, 2, 2, 0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_moments_are_the_sums_of_the_registry(seed: int) -> None:
+    """Mantissas of all lengths, exponents from the least to the greatest: every limb of a product is met,
+    and nothing is left once all have gone."""
+    print(f"seed {seed}")
+    chance, count = np.random.default_rng(seed), 60
+    x_, y_ = (
+        np.ldexp(
+            chance.integers(-(2**53), 2**53, count) >> chance.integers(0, 54, count),
+            chance.integers(-1074, 971, count) if seed % 2 else chance.integers(-60, 0, count),
+        )
+        for _ in "xy"
+    )
+    for name, columns in (("var_pop", [x_]), ("corr", [x_, y_])):
+        e = aggregate(name, (DOUBLE,) * len(columns), False)
+        aggregates = Aggregates([e], [tuple(range(len(columns)))], e.takes, ordered=True)
+        aggregates.add([pa.array(one) for one in columns], np.zeros(count, np.int64))
+        lo = np.arange(count)
+        aggregates.at(spanned(lo, lo + 9, np.zeros(count + 9, np.int64)), Faults())
+        (states,) = aggregates._states.values()
+        entry = AGGREGATES[name]
+        for point, found in enumerate(states._at()):
+            state = entry.init()
+            for row in list(zip(*columns, strict=True))[max(point - 8, 0) : point + 1]:
+                state = entry.insert(state, *map(float, row))
+            assert found == state, point
+        assert found == entry.init()
