@@ -1,9 +1,10 @@
 """Aggregates of groups whose members come and leave.
 
 A group is updated by the members that come and leave, however many it has. Counts, exact sums and
-means, and the best member of a group are compiled (`engine.kernels`). Every other aggregate goes
-through the states of the registry: those that can remove take members out again; the others keep a
-group's rows and start over at each point.
+means, moments, bits, and the best member of a group are compiled (`engine.kernels`). Every other
+aggregate goes through the states of the registry: those that can remove take members out again, unless
+all members leave before the group is asked again; the others keep a group's rows and start over at each
+point.
 
 With DISTINCT, equal members of a group are one, for as long as one of them is there.
 """
@@ -34,13 +35,17 @@ from seustream.engine.stream.taken import made
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_SUMS, _PICKS, _OTHER, _MOMENTS = range(4)
+_SUMS, _PICKS, _OTHER, _MOMENTS, _BITS = range(5)
 """`Kind` of the kernels."""
 _SUMMED = {"count": 0, "sum": 1, "avg": 2}
-_MEMBER, _NOTHING = 3, 4
+_MEMBER, _NOTHING, _SET = 3, 4, 5
 """`Asked` of the kernels."""
 _WANTED = {"min": 0, "max": 1, "first": 2, "last": 3, "min_by": 0, "max_by": 1}
 """`Wanted` of the kernels. These functions pick a single row, so repetitions do not matter."""
+
+
+_BITS_WANTED = {"bit_and": 0, "bit_or": 1}
+"""`BitsWanted` of the kernels."""
 
 
 class AtPoints(NamedTuple):
@@ -107,6 +112,9 @@ class Aggregates:
             elif e.function in _SUMMED:
                 key, part = ("sum", read, e.distinct), (_SUMS, read, e.distinct, 0)
                 asked, result = _SUMMED[e.function], arrow_type(e.type)
+            elif e.function in _BITS_WANTED:
+                key, part = (e.function, read), (_BITS, read, False, _BITS_WANTED[e.function])
+                asked, result = _SET, arrow_type(e.type)
             else:
                 once = e.distinct and AGGREGATES[e.function].remove is not None
                 kind = _MOMENTS if e.function in MOMENTS else _OTHER
@@ -120,6 +128,7 @@ class Aggregates:
             results.append((number, asked))
             types.append(result)
         self._results = tuple(zip(results, types, strict=True))
+        self._can_fold = all(kind in (_SUMS, _PICKS) for kind, *_ in parts.values())
         self.kernel.configure(
             tuple([one.__arrow_c_schema__() for one in self.types]),
             tuple(parts.values()),
@@ -144,7 +153,7 @@ class Aggregates:
     @property
     def can_fold(self) -> bool:
         """Returns whether groups need few of their members, if none leaves."""
-        return not self._states
+        return self._can_fold
 
     def fold(self) -> int:
         """Forgets members that no group needs where none leaves; returns how many are left."""

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "best.h"
+#include "bits.h"
 #include "keys.h"
 #include "moments.h"
 #include "needed.h"
@@ -13,8 +14,8 @@
 // for each group that several aggregates may read: those that sum one argument share it.
 class Aggregates {
   public:
-    enum Kind : int { SUMS, PICKS, OTHER, MOMENTS };  // the states of `OTHER` are not here
-    enum Asked : int { COUNT, SUM, MEAN, MEMBER, NOTHING };
+    enum Kind : int { SUMS, PICKS, OTHER, MOMENTS, BITS };  // the states of `OTHER` are not here
+    enum Asked : int { COUNT, SUM, MEAN, MEMBER, NOTHING, SET };
 
   private:
     // The longest intervals that Python can represent, in milliseconds.
@@ -34,6 +35,7 @@ class Aggregates {
         std::vector<int64_t> events, until;  // the turns without repetitions
         Needed needed;                       // of `OTHER`
         Moments moments;
+        Bits bits;
         // The answers of the latest run, by point.
         std::vector<int64_t> counts, summed, averaged, members;
         std::vector<uint8_t> known;
@@ -177,6 +179,7 @@ class Aggregates {
             case SUMS: return sum(of, turns);
             case PICKS: return pick(of, turns);
             case MOMENTS: return add_up(of, turns);
+            case BITS: return of.bits.run(turns, flags(of), columns[of.read[0]].words(), of.wanted);
             default: return of.needed.run(turns, flags(of));
         }
     }
@@ -217,6 +220,7 @@ class Aggregates {
     ArrowArray made_of(const Result &of, int64_t points, std::vector<uint8_t> &lost) {
         Part &mine = *parts[of.part];
         lost.clear();
+        if (of.asked == SET) return numbers(mine.bits.found, 1, points, mine.bits.known);
         if (of.asked == COUNT) return numbers(mine.counts, 1, points, {});
         if (of.asked == MEMBER) {
             std::vector<int64_t> places(static_cast<size_t>(points));
@@ -284,11 +288,13 @@ class Aggregates {
             }
             for (size_t one : mine->read)
                 if (mine->kind == MOMENTS && columns[one].format != "g") throw std::invalid_argument("moments of no reals");
+            if (mine->kind == BITS && (mine->read.size() != 1 || columns[mine->read[0]].format != "l"))
+                throw std::invalid_argument("bits of other than one integer");
             if (mine->kind == MOMENTS && (mine->read.empty() || mine->read.size() > 2))
                 throw std::invalid_argument("moments of other than one or two reals");
             if (mine->kind == PICKS && mine->read.empty()) throw std::invalid_argument("the least of nothing");
             mine->once = once;
-            others = others || mine->kind == OTHER || mine->kind == MOMENTS;
+            others = others || (mine->kind != SUMS && mine->kind != PICKS);
             parts.push_back(std::move(mine));
         }
         std::vector<std::string> types = formats(formats_);
@@ -299,6 +305,7 @@ class Aggregates {
             if (!PyArg_ParseTuple(PyTuple_GetItem(results_, i), "ii", &of, &asked)) throw Raised();
             Part &mine = part(of);
             bool fits = asked == MEMBER    ? mine.kind == PICKS
+                        : asked == SET     ? mine.kind == BITS
                         : asked == NOTHING ? mine.kind == OTHER || mine.kind == MOMENTS
                                            : mine.kind == SUMS && (asked == COUNT || mine.read.size() == 1);
             if (!fits) throw std::invalid_argument("a result that its part does not have");
@@ -343,7 +350,7 @@ class Aggregates {
     }
 
     // Where no member leaves: forgets those of which only the states of groups are needed. Returns how many
-    // are left. Parts of `OTHER` need them all.
+    // are left. The other parts need them all.
     PyObject *fold(PyObject *) {
         if (others) throw std::invalid_argument("members that states elsewhere need");
         std::vector<uint8_t> needed(static_cast<size_t>(size()), 0);

@@ -252,3 +252,20 @@ def test_moments_are_the_sums_of_the_registry(seed: int) -> None:
                 state = entry.insert(state, *map(float, row))
             assert found == state, point
         assert found == entry.init()
+
+
+@pytest.mark.parametrize("name", ["bit_and", "bit_or"])
+def test_bits_are_counted_in_the_kernel(name: str) -> None:
+    """The highest bit is the sign; a group without rows has no bits."""
+    e = aggregate(name, (BIGINT,), False)
+    aggregates = Aggregates([e], [(0,)], [BIGINT], ordered=True)
+    assert not aggregates._states
+    assert not aggregates.can_fold
+    aggregates.add([pa.array([-(2**63), -1, 2**62 + 5, 0])], np.zeros(4, np.int64))
+    turns = spanned(np.array([0, 1, 2, 5]), np.array([2, 3, 4, 6]), np.zeros(6, np.int64))
+    (found,) = aggregates.at(turns, Faults())
+    wanted = {
+        "bit_and": [-(2**63), -(2**63), 2**62 + 5, 2**62 + 5, None, 0],
+        "bit_or": [-(2**63), -1, -1, 2**62 + 5, None, 0],
+    }
+    assert found.to_pylist() == wanted[name]
