@@ -80,7 +80,31 @@ def variables(pattern: RowPattern) -> Iterator[int]:
 
 
 def anchored(pattern: RowPattern) -> bool:
-    return isinstance(pattern, Anchor) or any(map(anchored, parts(pattern)))
+    """Returns whether the pattern asks for the beginning of its partition."""
+    return pattern is Anchor.FIRST or any(map(anchored, parts(pattern)))
+
+
+def fewest(pattern: RowPattern) -> int:
+    """Returns the fewest rows that the pattern matches."""
+    if isinstance(pattern, One):
+        return 1
+    inner = [*map(fewest, parts(pattern))]
+    if isinstance(pattern, RowChoice):
+        return min(inner)
+    return sum(inner) * (pattern.least if isinstance(pattern, Repeat) else 1)
+
+
+def preceding(pattern: RowPattern, before: int = 0) -> dict[int, int]:
+    """Returns for each variable the fewest rows of a match that precede one of its rows; `before`
+    precede the pattern."""
+    if isinstance(pattern, One):
+        return {pattern.variable: before}
+    found: dict[int, int] = {}
+    for part in parts(pattern):
+        for variable, count in preceding(part, before).items():
+            found[variable] = min(count, found.get(variable, count))
+        before += fewest(part) if isinstance(pattern, RowSequence) else 0
+    return found
 
 
 def nullable(pattern: RowPattern) -> bool:
@@ -216,7 +240,15 @@ class RowQuery(ir.MatchQuery):
 
     def cells(self) -> Iterator[Cell]:
         """Yields the attributes that it reads."""
+        return (leaf for leaf in self._inner() if isinstance(leaf, Cell))
+
+    @property
+    def counts(self) -> bool:
+        """Returns whether it reads the number of a match."""
+        return any(isinstance(leaf, MatchNumber) for leaf in self._inner())
+
+    def _inner(self) -> Iterator[x.Leaf]:
+        """Yields the leaves within navigations and aggregates, and all others."""
         for leaf in self.leaves():
             inner = leaf.part if isinstance(leaf, At) else leaf
-            inner = inner.aggregate if isinstance(inner, RowAggregate) else inner
-            yield from (cell for cell in x.leaves(inner) if isinstance(cell, Cell))
+            yield from x.leaves(inner.aggregate if isinstance(inner, RowAggregate) else inner)

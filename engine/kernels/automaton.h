@@ -336,6 +336,10 @@ class Automaton : public Matching {
         return PyLong_FromLong(0);
     }
 
+    PyObject *retain(PyObject *args) {
+        return retained(args, keys, [](const Key &key) { return key.live > 0; });
+    }
+
     // Drops the runs that no event can advance, from time to time; returns the number of runs and
     // of matches not yet taken.
     PyObject *forget(PyObject *args) {

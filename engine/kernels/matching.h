@@ -2,6 +2,7 @@
 #pragma once
 
 #include "found.h"
+#include "renumbered.h"
 
 #include <optional>
 
@@ -27,6 +28,18 @@ class Matching {
     void list(Key &key, int64_t number) {
         if (!key.listed) active.push_back(number);
         key.listed = true;
+    }
+
+    // Forgets the keys that `needed` does not name, and numbers the others anew, in their order.
+    // Writes their old numbers; returns how many they are.
+    template <typename Key, typename Needed>
+    PyObject *retained(PyObject *args, std::vector<Key> &keys, Needed needed) {
+        PyObject *out_;
+        if (!PyArg_ParseTuple(args, "O", &out_)) throw Raised();
+        Out out(out_, true);
+        Renumbered anew(keys, out, needed);
+        anew.change(active, [](int64_t &number) -> int64_t & { return number; });
+        return PyLong_FromLongLong(static_cast<long long>(keys.size()));
     }
 
     // `args` are the present time, and whether no more events come. If a sweep is due, `keep` drops

@@ -69,6 +69,7 @@ static PyMethodDef of_rows[] = {
     {"run", of<Rows, &Rows::run>, METH_VARARGS, nullptr},
     {"take", of<Rows, &Rows::take>, METH_VARARGS, nullptr},
     {"forget", of<Rows, &Rows::forget>, METH_NOARGS, nullptr},
+    {"retain", of<Rows, &Rows::retain>, METH_VARARGS, nullptr},
     {"kept", of<Rows, &Rows::kept>, METH_VARARGS, nullptr},
     {"places", of<Rows, &Rows::places>, METH_VARARGS, nullptr},
     {"resume", of<Rows, &Rows::resume>, METH_VARARGS, nullptr},
@@ -125,6 +126,7 @@ static PyMethodDef of_automaton[] = {
     {"certain", of<Automaton, &Automaton::certain>, METH_VARARGS, nullptr},
     {"take", of<Automaton, &Automaton::take>, METH_VARARGS, nullptr},
     {"forget", of<Automaton, &Automaton::forget>, METH_VARARGS, nullptr},
+    {"retain", of<Automaton, &Automaton::retain>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 static PyMethodDef of_subsets[] = {
@@ -133,6 +135,7 @@ static PyMethodDef of_subsets[] = {
     {"certain", of<Subsets, &Subsets::certain>, METH_VARARGS, nullptr},
     {"take", of<Subsets, &Subsets::take>, METH_VARARGS, nullptr},
     {"forget", of<Subsets, &Subsets::forget>, METH_VARARGS, nullptr},
+    {"retain", of<Subsets, &Subsets::retain>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 static PyMethodDef of_sequence[] = {

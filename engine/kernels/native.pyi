@@ -203,6 +203,11 @@ class Rows:
         """Forgets rows no longer needed; returns the number of rows kept, and the time of the
         oldest row at which a match may still begin."""
 
+    def retain(self, counted: bool, out: Ints, /) -> int:
+        """Between runs, forgets the keys without rows, or those that have no matches either if
+        `counted`. Numbers the others anew, in their order; writes their old numbers to `out`, which
+        has room for all, and returns how many they are."""
+
     def kept(self, out: Ints, /) -> int: ...
     def places(self, out: Ints, /) -> int:
         """Writes for each key where its kept rows begin, where the next match may begin, the number
@@ -261,6 +266,10 @@ class Automaton:
         """Drops runs that no event can advance; returns the number of runs left and of matches not
         yet taken."""
 
+    def retain(self, out: Ints, /) -> int:
+        """Forgets the keys without runs, and numbers the others anew, in their order. Writes their
+        old numbers to `out`, which has room for all, and returns how many they are."""
+
 class Subsets:
     """Every sequence of events that fit one after the other. See `Automaton`."""
 
@@ -275,6 +284,7 @@ class Subsets:
         self, to: int, numbers: Ints, gone: int, /
     ) -> tuple[bytes, tuple[tuple[bytes, bytes], ...]]: ...
     def forget(self, now: int, over: bool, /) -> int: ...
+    def retain(self, out: Ints, /) -> int: ...
 
 class Keys:
     """Numbers the distinct combinations of values of some columns, and gives the values back. NULL is

@@ -7,6 +7,7 @@
 // evaluated here; the rest of a condition calls back into Python.
 #pragma once
 
+#include "renumbered.h"
 #include "track.h"
 
 #include <algorithm>
@@ -31,7 +32,13 @@ class Rows {
     PyObject *ask = nullptr;
 
     using Dated = std::pair<int64_t, int64_t>;  // a time and a key
-    using Dates = std::priority_queue<Dated, std::vector<Dated>, std::greater<Dated>>;
+    struct Dates : std::priority_queue<Dated, std::vector<Dated>, std::greater<Dated>> {
+        // Entries that are dropped leave the others in an order that is no heap.
+        void change(const Renumbered &anew) {
+            anew.change(c, [](Dated &one) -> int64_t & { return one.second; });
+            std::make_heap(c.begin(), c.end(), comp);
+        }
+    };
 
     std::vector<Track> tracks;
     std::vector<int64_t> active;  // keys with rows
@@ -457,6 +464,23 @@ class Rows {
         int64_t first = oldest();
         if (first == INT64_MAX) return Py_BuildValue("LO", static_cast<long long>(held), Py_None);
         return Py_BuildValue("LL", static_cast<long long>(held), static_cast<long long>(first));
+    }
+
+    // Between runs, forgets the keys without rows, where `counted` only those without matches, and
+    // numbers the others anew, in their order. Writes their old numbers; returns how many they are.
+    PyObject *retain(PyObject *args) {
+        PyObject *out_;
+        int counted;
+        if (!PyArg_ParseTuple(args, "pO", &counted, &out_)) throw Raised();
+        Out out(out_, true);
+        Renumbered anew(tracks, out, [&](const Track &t) {
+            return t.at >= 0 || t.due || (counted && t.matches > 0);
+        });
+        for (std::vector<int64_t> *numbers : {&active, &due, &ran})
+            anew.change(*numbers, [](int64_t &number) -> int64_t & { return number; });
+        for (size_t i = 0; i < active.size(); ++i) track(active[i]).at = static_cast<int64_t>(i);
+        ends.change(anew), firsts.change(anew);
+        return PyLong_FromLongLong(static_cast<long long>(tracks.size()));
     }
 
     // Writes the numbers of the rows that are kept.

@@ -191,6 +191,10 @@ class Subsets : public Matching {
         return PyLong_FromLong(0);
     }
 
+    PyObject *retain(PyObject *args) {
+        return retained(args, keys, [](const Key &key) { return key.listed; });
+    }
+
     // Drops the events that no match can reach, from time to time; returns the number of nodes
     // held.
     PyObject *forget(PyObject *args) {

@@ -111,6 +111,9 @@ class CompiledSearch:
         over = new == END_OF_STREAM
         self.running = kernel.forget(max(min(new, FAR), -FAR), over)
         self.kept.expire(new)
+        if self._keys.many:
+            numbers = np.empty(len(self._keys.known), np.int64)
+            self._keys.keep(numbers[: kernel.retain(numbers)])
         return found
 
     def _take(self, batch: EventBatch, fits: list[Ints]) -> None:

@@ -15,6 +15,9 @@ from seustream.engine.pattern.columns import Ints
 from seustream.engine.stream.numbers import as_column
 from seustream.engine.stream.taken import taken
 
+_SPARE = 1 << 12
+"""Keys beyond twice those in use that are numbered before it is looked which are still in use."""
+
 
 class PartitionKeys:
     """Numbers the keys of a stream in order of arrival. NULL is a key like any other."""
@@ -22,6 +25,21 @@ class PartitionKeys:
     def __init__(self, partition: tuple[str, ...]) -> None:
         self.known: list[tuple[Any, ...]] = []
         self._partition, self._codes = partition, native.Codes()
+        self._types: list[pa.DataType] = []
+        self._most = _SPARE
+
+    @property
+    def many(self) -> bool:
+        """Returns whether there are so many keys that those no longer in use should be
+        forgotten."""
+        return len(self.known) > self._most
+
+    def keep(self, numbers: Ints) -> None:
+        """Forgets all keys but these, and numbers them anew in this order."""
+        kept = [self.known[number] for number in numbers.tolist()]
+        self.known, self._codes = [], native.Codes()
+        self.resume(kept, self._types)
+        self._most = _SPARE + 2 * len(kept)
 
     def of(self, batch: EventBatch) -> Ints:
         """Returns the number of each row's key."""
@@ -42,6 +60,7 @@ class PartitionKeys:
 
     def _numbers(self, columns: list[pa.Array], count: int) -> Ints:
         found: Ints = np.empty(count, np.int64)
+        self._types = [one.type for one in columns]
         native.keys(tuple([one.__arrow_c_array__() for one in columns]), self._codes, found)
         before = len(self.known)
         if self._codes.count() > before:

@@ -91,12 +91,19 @@ class RowLog:
 
     def keep(self, numbers: Ints) -> None:
         """Forgets all rows but these."""
+        if not len(numbers):
+            self._clear()
+            return
         rows = self.at(np.sort(numbers))
         kept = [column.view[rows] for column in self._own.values()]
         batch = self.batch
         self._clear()
         if batch is not None:
             self._grow(batch.take(rows), *kept)
+
+    def renumber(self, keys: Ints) -> None:
+        """Numbers the keys anew: `keys` holds the old numbers, in order."""
+        self.key[:] = keys.searchsorted(self.key)
 
     def at(self, numbers: Ints) -> Ints:
         """Returns the positions of rows, -1 for those not in the log."""

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.pattern import ir, rows
 from seustream.compiler.pattern.ir import Skip
@@ -71,9 +72,9 @@ class RowOperator:
         offsets = [at.offset for at in _navigated(query, False)]
         self._ahead = max([0, *offsets])
         self._search = native.Rows()
-        self._configure(offsets)
+        self._configure()
 
-    def _configure(self, defined: list[int]) -> None:
+    def _configure(self) -> None:
         query, conditions = self.query, self._conditions
         measured = [at.offset for at in _navigated(query, True)]
         program = RowProgram(query.pattern)
@@ -86,7 +87,7 @@ class RowOperator:
             len(conditions.sides),
             program.marks,
             -1 if query.window is None else query.window,
-            -min([0, *defined, *measured]),
+            lookback(query),
             max([0, *measured]),
             _SKIPS.index(query.skip),
             query.skip_to,
@@ -192,6 +193,8 @@ class RowOperator:
         kept = self._needed()
         if len(self._log) > 2 * kept + _SLACK or (not kept and len(self._log)):
             self._keep(kept)
+        if self._keys.many:
+            self._forget_keys()
 
     def _needed(self) -> int:
         """Returns the number of rows still needed. At the end it is none, although the search keeps
@@ -205,6 +208,17 @@ class RowOperator:
         if count:
             self._search.kept(numbers)
         self._log.keep(numbers)
+
+    def _forget_keys(self) -> None:
+        """Forgets the keys without rows, and numbers the others anew. After `^` no later row of a key
+        may match, and MATCH_NUMBER goes on: both need keys for ever."""
+        if rows.anchored(self.query.pattern) or self.watermark == END_OF_STREAM:
+            return
+        self._keep(self._needed())
+        numbers = np.empty(len(self._keys.known), np.int64)
+        kept = numbers[: self._search.retain(self.query.counts, numbers)]
+        self._keys.keep(kept)
+        self._log.renumber(kept)
 
     # --- memory and state -----------------------------------------------------
 
@@ -228,10 +242,10 @@ class RowOperator:
     def snapshot(self) -> dict[str, Any]:
         """Returns the state as plain values, for JSON: the kept rows, and the progress of each
         key."""
-        kept = self._needed()
+        self._keep(self._needed())
+        self._forget_keys()
         places = np.empty((self._search.count(), 4), np.int64)
         self._search.places(places)
-        self._keep(kept)
         return {
             "watermark": self.watermark,
             "arrived": self._arrivals.arrived,
@@ -264,6 +278,34 @@ class RowOperator:
             self._search.run(self.watermark, False)
             self._conditions.faults = faults
         self._forget()
+
+
+def lookback(query: rows.RowQuery) -> int:
+    """Returns how many rows before the first one of a match are needed."""
+    before = rows.preceding(query.pattern)
+    least = [0]
+    for definition in query.definitions:
+        own, condition = definition.variable, definition.condition
+        for at in navigations(condition):
+            # A fault counts in every row, so what a row refers to must not depend on what is kept.
+            counts = 0 if _may_fault(condition) else _preceding(before, at, own)
+            least.append(at.offset + counts)
+    least += [at.offset + _preceding(before, at) for at in _navigated(query, True)]
+    return -min(least)
+
+
+def _preceding(before: dict[int, int], at: rows.At, own: int = -1) -> int:
+    """Returns the fewest rows of a match that precede the row from which a navigation steps to
+    others; `own` is the variable of the present row."""
+    if own in before and at.among >> own & 1 and not at.first and not at.back:
+        return before[own]
+    among = [count for variable, count in before.items() if at.among >> variable & 1]
+    return min(among, default=0)
+
+
+def _may_fault(e: x.Expression) -> bool:
+    parts = [*x.walk(e), *(part for at in navigations(e) for part in x.walk(at.part))]
+    return any(isinstance(part, (x.Call, x.Cast, x.Case)) for part in parts)
 
 
 def _navigated(query: rows.RowQuery, measures: bool) -> list[rows.At]:

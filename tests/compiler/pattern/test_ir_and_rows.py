@@ -113,7 +113,25 @@ def test_a_pattern_is_nullable_if_it_matches_no_rows() -> None:
         assert {v for one in matched for v in one} <= set(rows.variables(pattern))
     assert rows.nullable(rows.RowSequence(()))
     assert rows.nullable(rows.Anchor.FIRST)
-    assert rows.anchored(rows.RowSequence((rows.One(0), rows.Repeat(rows.Anchor.LAST, 0, 1))))
+    for anchor, first in ((rows.Anchor.FIRST, True), (rows.Anchor.LAST, False)):
+        repeated = rows.Repeat(anchor, 0, 1)
+        assert rows.anchored(rows.RowSequence((rows.One(0), repeated))) == first
+
+
+def test_the_fewest_rows_of_a_pattern_and_before_each_variable() -> None:
+    chance = random.Random(3)
+    for _ in range(300):
+        pattern = random_pattern(chance, 3)
+        matched = language(pattern, 5)
+        if rows.fewest(pattern) <= 5:
+            assert rows.fewest(pattern) == min(map(len, matched)), pattern
+        before = rows.preceding(pattern)
+        assert before.keys() == set(rows.variables(pattern))
+        for variable, count in before.items():
+            places = [one.index(variable) for one in matched if variable in one]
+            assert min(places, default=count) >= count
+            if rows.fewest(pattern) <= 2 and places:
+                assert min(places) == count, pattern
 
 
 def test_repetitions_count_as_often_as_they_are_written_out() -> None:

@@ -9,6 +9,8 @@ import random
 import pytest
 
 from seustream.compiler.language.faults import Faults
+from seustream.engine.pattern import keys
+from seustream.engine.pattern.batch import needed, of_events
 from seustream.engine.pattern.compiled import CompiledSearch
 from seustream.engine.pattern.errors import EngineRefused, PatternBudgetExceeded
 from seustream.engine.pattern.event import END_OF_STREAM, Event
@@ -21,15 +23,18 @@ from tests.engine.pattern.running import operate
 USING = ("ANY SUBSETS", "NEXT", "STRICT")
 
 
-def test_it_finds_what_its_twins_find() -> None:
-    """Through the operator it finds the same matches in the same order, also across a snapshot."""
+@pytest.mark.parametrize("spare", [1 << 12, -(1 << 30)])
+def test_it_finds_what_its_twins_find(spare: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the operator it finds the same matches in the same order, also across a snapshot, and
+    if it forgets keys at every step."""
+    monkeypatch.setattr(keys, "_SPARE", spare)
     matches = 0
     for seed in range(40):
         chance = random.Random(seed)
         generator = Generator(chance)
-        keys = chance.random() < 0.5
-        query = generator.query(chance.choice(USING), keys=keys)
-        events = generator.events(32, keys=keys)
+        keyed = chance.random() < 0.5
+        query = generator.query(chance.choice(USING), keys=keyed)
+        events = generator.events(32, keys=keyed)
         chance.shuffle(events)
         cuts = sorted(chance.randint(0, 40) for _ in range(chance.choice((0, 2, 20))))
         plain = supports(query)["compact"] is None and query.kleene
@@ -75,6 +80,19 @@ def test_what_no_kernel_compares_is_asked_back_and_faults_are_counted() -> None:
         found[engine] = [m.ids for m in operator.advance(END_OF_STREAM)], faults.count
     assert found["nfa"] == found["compiled"]
     assert found["nfa"][1]
+
+
+@pytest.mark.parametrize("using", ["NEXT", "ANY SUBSETS"])
+def test_keys_without_runs_are_forgotten(using: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "_SPARE", 10)
+    query = query_of(f"PATTERN A; B+ PARTITION BY k WITHIN 8 ms USING {using} RETURN *")
+    search, found = CompiledSearch(Meaning(query)), 0
+    for ts in range(300):
+        event = Event(ts, ts, "AB"[ts % 2], {"k": f"key {ts // 2}"})
+        matches = search.advance(of_events([event], needed(query)), ts - 1, ts)
+        found += 0 if matches is None else len(matches)
+        assert len(search._keys.known) < 40
+    assert found == 150
 
 
 def test_runs_and_matches_have_limits() -> None:

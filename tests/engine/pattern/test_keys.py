@@ -36,6 +36,17 @@ def test_a_key_has_one_number_however_the_rows_come() -> None:
         assert len({*zip(wanted, numbers, strict=True)}) == len({*numbers}) == len({*wanted})
 
 
+def test_keys_that_are_kept_are_numbered_anew() -> None:
+    columns = {"k": VARCHAR, "y": DOUBLE}
+    values = [(None, 1.0), ("a", -0.0), ("a", 1.0), ("b", None), (None, None)]
+    events = [Event(t, t, None, {"k": k, "y": y}) for t, (k, y) in enumerate(values)]
+    keys = PartitionKeys(("k", "y"))
+    assert keys.of(of_events(events, columns)).tolist() == [0, 1, 2, 3, 4]
+    keys.keep(np.array([1, 3, 4]))
+    assert keys.of(of_events(events, columns)).tolist() == [3, 0, 4, 1, 2]
+    assert [*keys.known] == [values[at] for at in (1, 3, 4, 0, 2)]
+
+
 @pytest.mark.parametrize("key", ["ts", "TimeStamp", "TS, volume", "volume, ts"])
 @pytest.mark.parametrize(
     "text",

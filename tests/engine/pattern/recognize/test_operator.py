@@ -12,6 +12,7 @@ import pytest
 
 from seustream.compiler.pattern.rows import RowQuery
 from seustream.compiler.pattern.statements import compile_pattern
+from seustream.engine.pattern import keys
 from seustream.engine.pattern.errors import SkipStuck
 from seustream.engine.pattern.event import END_OF_STREAM
 from seustream.engine.pattern.recognize.operator import RowOperator
@@ -91,6 +92,50 @@ def check(seed: int, key: str = "k", alone: bool = False) -> int:
 def test_random_queries(block: int) -> None:
     found = [check(seed) for seed in range(25 * block, 25 * block + 25)]
     assert sum(found) > 25, "the cases find something"
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_keys_without_rows_are_forgotten_at_every_step(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that a later row of such a key needs goes with it."""
+    monkeypatch.setattr(keys, "_SPARE", -(1 << 30))
+    found = [check(seed) for seed in range(500 + 25 * block, 525 + 25 * block)]
+    assert sum(found) > 25, "the cases find something"
+
+
+FORGETTING = {
+    "MEASURES A.x AS p PATTERN (A B) WITHIN 5 DEFINE B AS B.x > PREV(B.x)": 0,
+    "MEASURES PREV(B.x) AS p PATTERN (A B) WITHIN 5": 0,
+    "MEASURES PREV(B.x, 2) AS p PATTERN (A B) WITHIN 5": 30,
+    "MEASURES A.x AS p PATTERN (A B) WITHIN 5 DEFINE B AS B.x / PREV(B.x) > 1": 30,
+    "MEASURES A.x AS p PATTERN (A B) WITHIN 5 DEFINE A AS A.x > PREV(A.x)": 30,
+    "MEASURES A.x AS p PATTERN (^ A B) WITHIN 5": 30,
+    "MEASURES MATCH_NUMBER() AS p PATTERN (A B) WITHIN 5": 10,
+}
+"""The keys that a query needs of 30, of which 10 have a match."""
+
+
+@pytest.mark.parametrize("inside", FORGETTING)
+def test_a_key_is_kept_for_what_a_later_row_may_need(
+    inside: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "_SPARE", 2)
+    inside = inside.replace("WITHIN 5", "WITHIN INTERVAL '5' MILLISECOND")
+    operator = RowOperator(
+        compiled(f"SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts {inside})")
+    )
+    want = FORGETTING[inside.replace("WITHIN INTERVAL '5' MILLISECOND", "WITHIN 5")]
+    most = 0
+    for key in range(30):
+        count = 1 + (key % 3 == 0)
+        columns = {"ts": [20 * key + i for i in range(count)], "k": [f"k{key}"] * count}
+        operator.push_table(pa.table(columns | {"x": pa.array([3, 5][:count], pa.int32())}))
+        operator.advance_table(20 * key + 19)
+        most = max(most, len(operator._keys.known))
+    assert most == 30 if want == 30 else most <= 2 * want + 3
+    stored = json.loads(json.dumps(operator.snapshot()))
+    assert len(stored["keys"]) == len(stored["places"]) == want
 
 
 @pytest.mark.parametrize("block", range(8))
