@@ -18,6 +18,7 @@ from seustream.engine.pattern.choice import EngineChooser, Sample, candidates, c
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.planner import cost_order, supports
 from seustream.engine.pattern.recognize.explain import decided, row_automaton
+from seustream.engine.pattern.tied import tied
 
 STAGES = ("automaton", "lists")
 Labelled = Iterator[tuple[str, str]]
@@ -224,9 +225,10 @@ def pattern(query: ir.MatchQuery, seen: Sample | None = None) -> PatternFacts:
     if isinstance(query, RowQuery):
         return _rows(query)
     assert isinstance(query, ir.PatternQuery)
-    chooser = EngineChooser(query, "auto")
+    run = tied(query)
+    chooser = EngineChooser(run, "auto")
     if seen is not None and chooser.open:
-        chooser.by_cost(costs(query, seen))
+        chooser.by_cost(costs(run, seen))
     choice = chooser.choice
     mode = f" {query.mode.value}" if query.kleene and query.strategy is Strategy.ANY else ""
     return PatternFacts(
@@ -236,7 +238,7 @@ def pattern(query: ir.MatchQuery, seen: Sample | None = None) -> PatternFacts:
         query.window,
         query.strategy.value + mode,
         query.skip.value,
-        tuple(query.partition),
+        tuple(run.partition),
         choice.engine,
         choice.why,
         tuple(name for name, _, _ in fields(query)),
@@ -247,9 +249,9 @@ def pattern(query: ir.MatchQuery, seen: Sample | None = None) -> PatternFacts:
         _automaton(query),
         _lists(query, seen),
         query.empty,
-        tuple(candidates(query)),
+        tuple(candidates(run)),
         dict(choice.costs),
-        {name: why for name, why in supports(query).items() if why is not None},
+        {name: why for name, why in supports(run).items() if why is not None},
         tuple(map(str, query.elements)) if "#" in query.name else (),
         "" if query.candidates is None else query.candidates.name,
         query.whole,

@@ -39,6 +39,7 @@ from seustream.engine.pattern.optiseq import OptiSeq
 from seustream.engine.pattern.output import Returned
 from seustream.engine.pattern.planner import Order, pick, supports
 from seustream.engine.pattern.skip import Skipping
+from seustream.engine.pattern.tied import tied
 from seustream.engine.pattern.vector import ColumnSearch
 from seustream.engine.stream.sorting import lexsort
 
@@ -80,6 +81,7 @@ class PatternOperator:
         if not isinstance(query, ir.PatternQuery) or query.variants:
             several = "one operator runs a PATTERN of one way through its sequence"
             raise EngineRefused(several, "operator_of(query) of engine.pattern.matchers runs all")
+        query = tied(query)
         self.query = query
         self._chooser = EngineChooser(query, engine)
         self.watermark = BEGIN_OF_TIME
