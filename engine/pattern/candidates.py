@@ -147,7 +147,7 @@ class CandidatesNode(PatternNode):
         given, self._given = self._given, self._reached
         some, found, times = self._between(given), self._none, _NO_TIMES
         if self._skips:
-            matches = self._searching(some, given).advance(self._given) if len(some) else []
+            matches = self._searching(some, given).firsts(self._given) if len(some) else []
             counted = self._skipping.counted(self._numbered(matches, some), self._given)
             self.operator.stats.matches += len(counted)
             if counted:

@@ -91,6 +91,13 @@ class Found:
         native.ordered(self.determined, tuple(counts), tuple(numbers), order)
         return self.reorder(order)
 
+    def firsts(self, query: ir.PatternQuery) -> Found:
+        """Returns the first match from each start, of matches in the order they are given out."""
+        first = query.positives[0]
+        group = self.groups.get(first)
+        starts = self.singles[first] if group is None else group.rows[group.starts]
+        return self.reorder(np.sort(np.unique(starts, return_index=True)[1]))
+
     def matches(self, query: ir.PatternQuery) -> list[Match]:
         """Returns the matches as objects."""
         events: dict[int, Event] = {}

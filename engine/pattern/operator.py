@@ -152,15 +152,18 @@ class PatternOperator:
 
     def advance(self, watermark: int) -> list[Match]:
         """Moves the watermark; returns the matches certain by now, in order of (D, events)."""
-        return self.dated(self.undated(watermark))
+        return self.dated(self._matches(self._advance(watermark)))
 
-    def undated(self, watermark: int) -> list[Match]:
-        """Moves the watermark; returns the matches certain by now, of which those that had to wait for
-        the end of the stream have its time."""
+    def firsts(self, watermark: int) -> list[Match]:
+        """Moves the watermark; returns the matches certain by now, at least the first from each start.
+        Those that had to wait for the end of the stream have its time."""
         found = self._advance(watermark)
-        if isinstance(found, list):
-            return found
-        return [] if found is None else found.matches(self.query)
+        return self._matches(found.firsts(self.query) if isinstance(found, Found) else found)
+
+    def _matches(self, found: list[Match] | Found | None) -> list[Match]:
+        if isinstance(found, Found):
+            return found.matches(self.query)
+        return found or []
 
     def advance_table(self, watermark: int) -> tuple[pa.Table, np.ndarray[Any, Any]]:
         """Moves the watermark like `advance`; returns the matches as rows of RETURN, with their
@@ -206,8 +209,8 @@ class PatternOperator:
             self.watermark = watermark
             self._note(self._columns.held)
             if self.query.skip is not Skip.NONE:
-                found = found.matches(self.query) if found else []
-                found = self._skipping.counted(found, watermark)
+                first = found.firsts(self.query).matches(self.query) if found else []
+                found = self._skipping.counted(first, watermark)
         else:
             events = released.rows() if isinstance(released, EventBatch) else released
             found = self._by_key(events, old, watermark)

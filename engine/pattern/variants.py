@@ -95,7 +95,7 @@ class VariantsOperator:
         found = [
             dataclasses.replace(match, groups=self._placed(variant, match))
             for variant, one in zip(self.query.variants, self.operators, strict=True)
-            for match in one.undated(watermark)
+            for match in one.firsts(watermark)
         ]
         counted = self._skipping.counted(found, watermark)
         self._counted += len(counted)

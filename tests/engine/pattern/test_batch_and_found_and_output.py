@@ -134,6 +134,11 @@ def test_matches_in_columns_are_matches(seed: int) -> None:
     assert ids(columns.reorder(order).matches(QUERY)) == ids([matches[n] for n in order])
     want = sorted(matches, key=lambda match: match.order)
     assert ids(columns.sorted(QUERY).matches(QUERY)) == ids(want)
+    firsts: dict[object, Match] = {}
+    for match in want:
+        firsts.setdefault(match.first.order, match)
+    assert 1 < len(firsts) < len(want)
+    assert ids(columns.sorted(QUERY).firsts(QUERY).matches(QUERY)) == ids([*firsts.values()])
     halves = [columns.keep(keep), columns.keep(~keep)]
     assert sorted(ids(joined(halves).matches(QUERY)), key=repr) == sorted(ids(matches), key=repr)
 
