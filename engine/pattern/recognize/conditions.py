@@ -8,7 +8,6 @@ everything else                             the search calls back; the row refer
 from __future__ import annotations
 
 import bisect
-import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -199,7 +198,7 @@ class Conditions:
             self._noted.clear()
             if self.faults is not None:
                 for place in places:
-                    self.faults.add(place, 1, self.log.arrival(path.members[-1]))
+                    self.faults.add(place, 1, self.log.arrival(path.row(-1)))
         return true
 
     def _reader(self, e: x.Leaf) -> Callable[[Path], Any]:
@@ -215,7 +214,7 @@ class Conditions:
             index = path.index(at)
             if index is None:
                 return None
-            row = path.members[index]
+            row = path.row(index)
             if at.offset:
                 row = int(step(np.array([row]), at.offset)[0])
                 if row < 0:
@@ -234,7 +233,7 @@ class Conditions:
 
         def label(member: PathRow) -> str | None:
             inside = 0 <= member.index < len(member.path.labels)
-            return names[member.path.labels[member.index]] if inside else None
+            return names[member.path.label(member.index)] if inside else None
 
         return label
 
@@ -247,7 +246,7 @@ class Conditions:
 
         def given(member: PathRow) -> list[Any] | None:
             """Returns the arguments of a row, None if it does not count."""
-            own = among >> member.path.labels[member.index] & 1
+            own = among >> member.path.label(member.index) & 1
             if not own or (only is not None and only(member) is not True):
                 return None
             return [argument(member) for argument in arguments]
@@ -256,7 +255,7 @@ class Conditions:
             return RunningFold(fold, given, noted).value
 
         def value(path: Path) -> Any:
-            members = (given(PathRow(path, *one)) for one in enumerate(path.members))
+            members = (given(PathRow(path, *one)) for one in path.after(0))
             return fold.noting((one for one in members if one is not None), noted)
 
         return value
@@ -288,19 +287,21 @@ class RunningFold:
 
 
 class Path:
-    """A match so far: its rows by position, their variables, and its number."""
+    """A match so far: its rows by position, their variables, and its number. It is made for each row that
+    is tried, so nothing here may look at all of its rows without need."""
 
     def __init__(self, log: RowLog, numbers: bytes, labels: bytes, number: int) -> None:
         self._log, self._numbers, self._labels, self.number = log, numbers, labels, number
+        self.labels: npt.NDArray[np.int32] = np.frombuffer(labels, np.int32)
+        """The variables of the rows, with bits that `label` leaves out."""
 
-    @functools.cached_property
-    def members(self) -> list[int]:
-        return [row for _, row in self.after(0)]
+    def row(self, index: int) -> int:
+        """Returns the position of a row."""
+        return int(self._log.at(np.frombuffer(self._numbers, np.int64)[[index]])[0])
 
-    @functools.cached_property
-    def labels(self) -> list[int]:
-        labels: list[int] = (np.frombuffer(self._labels, np.int32) & _LABEL).tolist()
-        return labels
+    def label(self, index: int) -> int:
+        """Returns the variable of a row."""
+        return int(self.labels[index]) & _LABEL
 
     def after(self, index: int) -> Iterator[tuple[int, int]]:
         """Yields the rows from an index on, each with its index."""
@@ -318,18 +319,25 @@ class Path:
                 and self._labels[: 4 * count] == other._labels[: 4 * count]
             )
 
-        most = min(len(self._labels), len(other._labels)) // 4
+        most = min(len(self.labels), len(other.labels))
         for count in (most, most - 1):
             if count >= 0 and is_same(count):
                 return count
         return bisect.bisect_left(range(1, most), True, key=lambda count: not is_same(count))
 
     def index(self, at: rows.At) -> int | None:
-        """Returns the index of the row that a navigation refers to, before its offset."""
-        own = [index for index, label in enumerate(self.labels) if at.among >> label & 1]
-        if at.back >= len(own):
-            return None
-        return own[at.back] if at.first else own[-1 - at.back]
+        """Returns the index of the row that a navigation refers to, before its offset. It is mostly near
+        the end that it is counted from."""
+        labels = self.labels if at.first else self.labels[::-1]
+        left, begin, size = at.back, 0, 32
+        while begin < len(labels):
+            own = (np.int64(at.among) >> (labels[begin : begin + size] & _LABEL) & 1).nonzero()[0]
+            if left < len(own):
+                index = begin + int(own[left])
+                return index if at.first else len(labels) - 1 - index
+            left -= len(own)
+            begin, size = begin + size, 4 * size
+        return None
 
 
 @dataclass(slots=True)
