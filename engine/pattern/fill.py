@@ -22,6 +22,9 @@ from seustream.engine.pattern.sampling import pieces
 LIMIT = 4_000_000
 """The most rows of partial matches held at once."""
 
+_TRIED_FIRST = 16
+"""Events of a gap that are tried at first; then four times as many, where none forbids the match."""
+
 Rows = dict[int, Array]
 """Positions in the list of each bound element, one row per binding."""
 
@@ -248,21 +251,40 @@ class Completion:
         if not conditions:
             return found
         found[:] = False
-        for piece in pieces(counts, self._limit):
-            owner = np.repeat(np.arange(piece.start, piece.stop), counts[piece])
-            events = runs(begin[piece], counts[piece])
-            true = np.ones(len(events), bool)
-            for condition in conditions:
-                if _goes_through(condition.conjunct.expression) == ():
-                    at = {e: r[owner] for e, r in rows.items()} | {element: events}
-                    bindings = Bindings(self._lists, len(events), at, groups=groups, owner=owner)
-                    true &= holds(condition.prepared, bindings, self._meaning.faults)
-                else:
-                    true &= self._forbids(condition, element, rows, groups, owner, events)
-            found[owner[true]] = True
+        open_, tried = counts.nonzero()[0], _TRIED_FIRST
+        while len(open_):
+            some = np.minimum(end[open_] - begin[open_], tried)
+            for piece in pieces(some, self._limit):
+                owner = np.repeat(open_[piece], some[piece])
+                events = runs(begin[open_[piece]], some[piece])
+                true = self._forbids(conditions, element, rows, groups, owner, events)
+                found[owner[true]] = True
+            begin[open_] += some
+            open_ = open_[~found[open_] & (begin[open_] < end[open_])]
+            tried *= 4
         return found
 
     def _forbids(
+        self,
+        conditions: list[BoundCondition],
+        element: int,
+        rows: Rows,
+        groups: dict[int, GroupMembers],
+        owner: Ints,
+        events: Ints,
+    ) -> Bools:
+        """Returns which of these events forbid the match of their `owner`."""
+        true = np.ones(len(events), bool)
+        for condition in conditions:
+            if _goes_through(condition.conjunct.expression) == ():
+                at = {e: r[owner] for e, r in rows.items()} | {element: events}
+                bindings = Bindings(self._lists, len(events), at, groups=groups, owner=owner)
+                true &= holds(condition.prepared, bindings, self._meaning.faults)
+            else:
+                true &= self._forbids_members(condition, element, rows, groups, owner, events)
+        return true
+
+    def _forbids_members(
         self,
         condition: BoundCondition,
         element: int,

@@ -6,16 +6,22 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
+from seustream.compiler.pattern.ir import Class
+from seustream.engine.pattern import fill
 from seustream.engine.pattern.batch import needed, of_events
 from seustream.engine.pattern.compact import Compact
 from seustream.engine.pattern.errors import EngineRefused, PatternBudgetExceeded
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Ids
+from seustream.engine.pattern.lists import Bindings, Lists
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.vector import ColumnSearch
-from tests.engine.pattern.running import with_columns, with_compact
+from tests.engine.pattern.generate import Generator, query_of
+from tests.engine.pattern.oracle import Oracle
+from tests.engine.pattern.running import operate, with_columns, with_compact
 from tests.engine.pattern.stock import query
 
 
@@ -96,3 +102,39 @@ def test_what_is_compared_is_not_for_compact_enumeration() -> None:
     )
     with pytest.raises(EngineRefused, match="P016 compact enumeration cannot run this query"):
         Compact(Meaning(q))
+
+
+def test_an_absence_is_sought_a_few_events_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fill, "_TRIED_FIRST", 1)
+    absences = 0
+    for seed in range(400):
+        generator = Generator(random.Random(seed))
+        of = generator.query(random.Random(seed).choice(("", "NEXT", "STRICT")))
+        if not any(c.cls is Class.NEGATED for c in of.conjuncts):
+            continue
+        events = generator.events(20)
+        want = Oracle(of).matches(events)
+        assert {m.ids for m in operate(of, events)} == set(want), (seed, of.text)
+        absences += len(want)
+    assert absences > 40
+
+
+def test_a_match_that_is_forbidden_is_tried_with_no_more_events(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes, begun = [], Bindings.__init__
+
+    def counting(self: Bindings, lists: Lists, size: int, *rest: Any, **more: Any) -> None:
+        sizes.append(size)
+        begun(self, lists, size, *rest, **more)
+
+    monkeypatch.setattr(Bindings, "__init__", counting)
+    of = query_of("PATTERN A a; !B b WHERE b.x >= a.x + a.y WITHIN 1 h USING NEXT RETURN *")
+    kinds = ["A"] * 50 + ["B"] * 500
+    events = [Event(t, t, kind, {"x": t, "y": 0.0}) for t, kind in enumerate(kinds)]
+    assert not operate(of, events)
+    assert sum(sizes) <= 50 * 16
+    events = [Event(t, t, kind, {"x": -t, "y": 0.0}) for t, kind in enumerate(kinds)]
+    sizes.clear()
+    assert len(operate(of, events)) == 50
+    assert sum(sizes) == 50 * 500
