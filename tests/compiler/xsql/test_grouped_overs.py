@@ -60,7 +60,6 @@ def test_groups_are_looked_over(form: str, seed: int) -> None:
     "text",
     [
         "SELECT a, b, rank() OVER (ORDER BY count(*)) AS x FROM r GROUP BY a, TUMBLE(ts, 5)",
-        "SELECT a, rank() OVER (ORDER BY count(*)) AS x FROM r GROUP BY a, TUMBLE(ts, 5) LIMIT 3",
         "SELECT a, rank() OVER (ORDER BY count(*)) AS x FROM r GROUP BY a, TUMBLE(ts, 5) EMIT CHANGES",
     ],
 )
