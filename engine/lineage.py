@@ -21,22 +21,28 @@ from seustream.engine.stream.snapshot import opened
 
 def lineages_of(program: Program) -> Lineages:
     """Returns what the derived streams and the queries of a program are made by."""
-    defined, streams = definitions(program), dict[str, str]()
+    streams = _Streams(definitions(program))
+    every = {name: streams.of(name) for name in streams.defined}
+    return Lineages(every, {_key(node): streams.of_node(node) for node in nodes(program)})
 
-    def of_node(node: Node) -> str:
+
+class _Streams:
+    """The digests of derived streams, by their definitions."""
+
+    def __init__(self, defined: Mapping[str, Node]) -> None:
+        self.defined = defined
+        self._known: dict[str, str] = {}
+
+    def of(self, name: str) -> str:
+        if name not in self._known:
+            self._known[name] = self.of_node(self.defined[name])
+        return self._known[name]
+
+    def of_node(self, node: Node) -> str:
         # The candidates of a pattern are rows of its stream, and depend on the device.
         read = {node.stream.name} if isinstance(node, ir.MatchQuery) else reads(node)
-        parts = [text_of(node), *(of_stream(name) for name in sorted(read & defined.keys()))]
+        parts = [text_of(node), *(self.of(name) for name in sorted(read & self.defined.keys()))]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-
-    def of_stream(name: str) -> str:
-        if name not in streams:
-            streams[name] = of_node(defined[name])
-        return streams[name]
-
-    for name in defined:
-        of_stream(name)
-    return Lineages(streams, {_key(node): of_node(node) for node in nodes(program)})
 
 
 def _key(node: Node) -> str:
@@ -68,8 +74,8 @@ def continued(state: RunState, program: Program) -> RunState:
 
 def redefined(before: Program, after: Program) -> set[str]:
     """Returns the derived streams of a program that the one before it had not, or had otherwise."""
-    was = lineages_of(before).streams
-    return {name for name, one in lineages_of(after).streams.items() if was.get(name) != one}
+    was, now = _Streams(definitions(before)), _Streams(definitions(after))
+    return {name for name in now.defined if name not in was.defined or was.of(name) != now.of(name)}
 
 
 def _others(was: Mapping[str, str], now: Mapping[str, str]) -> set[str]:

@@ -85,9 +85,8 @@ class Sketch(Tally):
     def __init__(self, counts: dict[Any, int] | None = None) -> None:
         super().__init__(counts or {})
         self.longest: dict[int, int] | None = None  # by bucket that is not empty
-        self.total = (
-            0  # of 2 to the power of minus the longest run of each bucket, times `_share(0)`
-        )
+        self.total = 0
+        """The sum of 2 to the power of minus the longest run of each bucket, times `_share(0)`."""
 
     def change(self, value: Any, by: int) -> None:
         super().change(value, by)

@@ -42,8 +42,6 @@ _MEMBER, _NOTHING, _SET = 3, 4, 5
 """`Asked` of the kernels."""
 _WANTED = {"min": 0, "max": 1, "first": 2, "last": 3, "min_by": 0, "max_by": 1}
 """`Wanted` of the kernels. These functions pick a single row, so repetitions do not matter."""
-
-
 _BITS_WANTED = {"bit_and": 0, "bit_or": 1}
 """`BitsWanted` of the kernels."""
 
