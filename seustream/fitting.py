@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from seustream.compiler.catalogue import Stream
@@ -34,7 +36,11 @@ class InputFile:
         return [BadCells() for _ in self.fields]
 
     def report(
-        self, rows: BadCells, cells: Sequence[BadCells], lines: Sequence[int], where: str = ""
+        self,
+        rows: BadCells,
+        cells: Sequence[BadCells],
+        lines: Sequence[int] | npt.NDArray[np.int64],
+        where: str = "",
     ) -> None:
         """Raises if there are errors: lists the first ones by line, and counts all. `rows` counts
         in lines; `cells`, one per column, in rows whose lines are in `lines`."""
@@ -44,7 +50,7 @@ class InputFile:
         found = [(line, -1, reason) for line, reason in rows.listed]
         for place, (of, faults) in enumerate(zip(self.fields, cells, strict=True)):
             for row, reason in faults.listed:
-                found.append((lines[row], place, f"column {of.name}: {reason}"))
+                found.append((int(lines[row]), place, f"column {of.name}: {reason}"))
         messages = [
             f"{self.said}:{where}{line}: {reason}"
             for line, _, reason in sorted(found)[:FAULTS_LISTED]

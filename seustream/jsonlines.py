@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import codecs
 import json
-from array import array
 from collections.abc import Sequence
 from types import NoneType
 from typing import Any, cast
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from seustream.engine.kernels import native
 from seustream.engine.stream.schema import arrow_type
 from seustream.errors import InputError
 from seustream.fitting import Columns, InputFile, missing_column, warn_of_others
-from seustream.tables import BadCells, Field, Wrong, fold, from_cells, time_type
+from seustream.tables import BadCells, Cells, Field, Wrong, fold, from_cells, time_type
+
+Ints = npt.NDArray[np.int64]
 
 _ROWS_AT_ONCE = 1 << 12
+_BYTES_AT_ONCE = 1 << 20
+_BYTES_OF_TEXT = 1 << 31
+"""As many are too many for a column of Arrow's."""
 
 
 class _Number(str):
@@ -41,14 +48,25 @@ def read_json(source: InputFile) -> Columns:
     """Reads one object per line and skips empty lines; a column absent from an object is NULL
     there."""
     objects = Objects(source)
+    line = 1
     with source.path.open("rb") as file:
-        for line, raw in enumerate(file, 1):
-            objects.take(line, raw.removeprefix(codecs.BOM_UTF8) if line == 1 else raw)
+        while data := file.read(_BYTES_AT_ONCE) + file.readline():
+            text = data.removeprefix(codecs.BOM_UTF8) if line == 1 else data
+            objects.take(*lines_of(text, line))
+            line += data.count(b"\n")
     if objects.found:
         objects.check()
     elif not objects.bad.total:
         source.warn(f"{source.said}: is empty, stream {source.stream.name} has no tuples")
     return objects.columns()
+
+
+def lines_of(text: bytes, first: int) -> tuple[bytes, Ints, Ints]:
+    """Returns what `Objects.take` wants of the lines of a text."""
+    breaks = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) + 1
+    inner = breaks[:-1] if len(breaks) and breaks[-1] == len(text) else breaks
+    ends = np.concatenate([[0], inner, [len(text)]]).astype(np.int64)
+    return text, ends, np.arange(first, first + len(ends) - 1)
 
 
 class _NotARow(Exception):
@@ -57,34 +75,76 @@ class _NotARow(Exception):
 
 class Objects:
     """Gathers the objects of a file into columns, some thousands at a time. `bad` are the lines that
-    hold none, `found` tells whether any line did."""
+    hold none, `found` tells whether any line did.
+
+    A kernel reads the lines. Where they hold anything uncommon or wrong, they are read one by one.
+    """
 
     def __init__(self, source: InputFile) -> None:
         self.source = source
         self.found = False
         self._slots: dict[str, int | None] = {}  # by key as it is written
+        self._kernel = self._fresh()
         self._clear()
+
+    def _fresh(self) -> native.Objects:
+        kernel = native.Objects()
+        only = [of.type.is_text and not of.is_json for of in self.source.fields]
+        kernel.configure(np.array(only, np.uint8))
+        return kernel
 
     def _clear(self) -> None:
         self.bad, self._cells = BadCells(), self.source.no_faults()
-        self._lines = array("q")
+        self._lines: list[Ints] = []
         self._row = 0
-        self._rows: list[list[object]] = []
         self._chunks: list[list[pa.Array[Any]]] = [[] for _ in self.source.fields]
 
-    def take(self, line: int, raw: bytes) -> None:
-        """Takes a line, whose number is for errors."""
-        try:
-            if text := raw.decode().rstrip():
-                self._add(text)
-                self._lines.append(line)
-                self.found = True
-        except UnicodeDecodeError as error:
-            self.bad.add(line, f"not UTF-8 text, at byte {error.start} of the line")
-        except _NotARow as error:
-            self.bad.add(line, str(error))
+    def take(self, data: bytes | pa.Buffer, ends: Ints, numbers: Ints) -> None:
+        """Takes lines, or messages, of which number i is data[ends[i]:ends[i + 1]] and has
+        `numbers[i]` in errors."""
+        for at in range(0, len(numbers), _ROWS_AT_ONCE):
+            some = slice(at, at + _ROWS_AT_ONCE)
+            limits = ends[at : at + _ROWS_AT_ONCE + 1]
+            if not self._together(data, limits, numbers[some]):
+                self._one_by_one(data, limits, numbers[some])
 
-    def _add(self, text: str) -> None:
+    def _together(self, data: bytes | pa.Buffer, ends: Ints, numbers: Ints) -> bool:
+        """Reads lines at once; returns False if they hold anything uncommon."""
+        known = dict(self._slots)
+        places = np.zeros(len(numbers), np.int64)
+        made = None
+        if ends[-1] - ends[0] < _BYTES_OF_TEXT:
+            made = self._kernel.read(data, ends, places, self._slot)
+        if made is None:
+            # Keys of a line that is no object are not keys of the file.
+            self._slots, self._kernel = known, self._fresh()
+            return False
+        columns = [pa.Array._import_from_c(address, pa.string()) for _, address in made]
+        if rows := len(columns[0]):
+            self._gather(columns, numbers[places[:rows]])
+        return True
+
+    def _one_by_one(self, data: bytes | pa.Buffer, ends: Ints, numbers: Ints) -> None:
+        """Reads the same lines, and finds each bad one."""
+        text, rows, lines = memoryview(data), list[list[object]](), list[int]()
+        limits = ends.tolist()
+        for begin, end, line in zip(limits, limits[1:], numbers.tolist(), strict=False):
+            try:
+                if line_text := bytes(text[begin:end]).decode().rstrip():
+                    rows.append(self._row_of(line_text))
+                    lines.append(line)
+            except UnicodeDecodeError as error:
+                self.bad.add(line, f"not UTF-8 text, at byte {error.start} of the line")
+            except _NotARow as error:
+                self.bad.add(line, str(error))
+        if rows:
+            cells = zip(*rows, strict=True)
+            columns = [
+                _cells(of, field) for of, field in zip(cells, self.source.fields, strict=True)
+            ]
+            self._gather(columns, np.array(lines, np.int64))
+
+    def _row_of(self, text: str) -> list[object]:
         try:
             pairs = _decode(text)
         except json.JSONDecodeError as error:
@@ -94,7 +154,7 @@ class Objects:
         if type(pairs) is not tuple:
             what = _JSON_NAMES.get(type(pairs), "value")
             raise _NotARow(f"a JSON {what}, expected one JSON object a line")
-        row = [_ABSENT] * len(self.source.fields)
+        row: list[object] = [_ABSENT] * len(self.source.fields)
         for key, value in pairs:
             slot = self._slots.get(key, -1)
             if slot == -1:
@@ -104,11 +164,7 @@ class Objects:
             if row[slot] is not _ABSENT:
                 raise _NotARow(f"column {self.source.fields[slot].name} is there more than once")
             row[slot] = value
-        if _ABSENT in row:
-            row = [None if value is _ABSENT else value for value in row]
-        self._rows.append(row)
-        if len(self._rows) == _ROWS_AT_ONCE:
-            self._flush()
+        return [None if value is _ABSENT else value for value in row]
 
     def check(self) -> None:
         """Checks that every column occurs in some object; members that belong to no column are
@@ -127,12 +183,12 @@ class Objects:
     def columns(self, where: str = "") -> Columns:
         """Returns the columns of the objects since the last call; raises `InputError` for what is
         wrong in them. `where` stands before the number of a line."""
-        self._flush()
         columns = [
             pa.chunked_array(chunks, type=arrow_type(of.type))
             for chunks, of in zip(self._chunks, self.source.fields, strict=True)
         ]
-        self.source.report(self.bad, self._cells, self._lines, where)
+        lines = np.concatenate(self._lines or [np.zeros(0, np.int64)])
+        self.source.report(self.bad, self._cells, lines, where)
         self._clear()
         return columns
 
@@ -142,19 +198,19 @@ class Objects:
         self._slots[key] = slot = next((n for n, of in fields if folded in of.names), None)
         return slot
 
-    def _flush(self) -> None:
-        for place, values in enumerate(zip(*self._rows, strict=True)):
-            of = self.source.fields[place]
-            cells = _cells(values, of)
+    def _gather(self, columns: Sequence[Cells], lines: Ints) -> None:
+        """Takes the cells of some rows, column by column."""
+        for place, (cells, of) in enumerate(zip(columns, self.source.fields, strict=True)):
             if of.is_time and not self._row:
-                first = cells[0] if isinstance(cells[0], str) else None
-                self.source.time = time_type(pa.string(), first)
+                first = cells[0].as_py() if isinstance(cells, pa.Array) else cells[0]
+                self.source.time = time_type(pa.string(), first if isinstance(first, str) else None)
             self._chunks[place].append(from_cells(cells, of, self._row, self._cells[place]))
-        self._row += len(self._rows)
-        self._rows.clear()
+        self._row += len(lines)
+        self._lines.append(lines)
+        self.found = True
 
 
-def _cells(values: Sequence[object], of: Field) -> Sequence[str | Wrong | None]:
+def _cells(values: Sequence[object], of: Field) -> Cells:
     """Returns JSON values as the text of cells; fast if all have one common type."""
     kinds = set(map(type, values)) - {NoneType}
     if kinds == {str}:

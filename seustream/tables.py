@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from decimal import Decimal, localcontext
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -133,28 +133,31 @@ class Wrong:
     reason: str
 
 
+Cells: TypeAlias = "pa.Array[Any] | Sequence[str | Wrong | None]"
+"""The cells of a column: an array of text, or a list."""
+
+
 def from_text(text: pa.ChunkedArray[Any], of: Field, faults: BadCells) -> pa.ChunkedArray[Any]:
     """Converts a column of text cells to the field's type; bad cells become NULL and are added to
     `faults`."""
     chunks, row = [], 0
     for chunk in text.chunks:
-        values = _fast(chunk, of)
-        if values is None or (values.null_count and not of.nullable):
-            values = _slow(chunk.to_pylist(), of, row, faults)
-        chunks.append(values)
+        chunks.append(from_cells(chunk, of, row, faults))
         row += len(chunk)
     return pa.chunked_array(chunks, type=arrow_type(of.type))
 
 
-def from_cells(
-    cells: Sequence[str | Wrong | None], of: Field, row: int, faults: BadCells
-) -> pa.Array[Any]:
-    """Does the same for cells in a list, the first of which is in row `row`."""
-    if Wrong not in set(map(type, cells)):
+def from_cells(cells: Cells, of: Field, row: int, faults: BadCells) -> pa.Array[Any]:
+    """Does the same for cells, the first of which is in row `row`."""
+    if isinstance(cells, pa.Array):
+        values = _fast(cells, of)
+    elif Wrong not in set(map(type, cells)):
         values = _fast(pa.array(cast("Sequence[str | None]", cells), pa.string()), of)
-        if values is not None and (of.nullable or not values.null_count):
-            return values
-    return _slow(cells, of, row, faults)
+    else:
+        values = None
+    if values is not None and (of.nullable or not values.null_count):
+        return values
+    return _slow(cells.to_pylist() if isinstance(cells, pa.Array) else cells, of, row, faults)
 
 
 _CELL_INTEGER = re.compile(INTEGER)

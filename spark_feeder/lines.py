@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count, groupby
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as f
@@ -95,13 +96,14 @@ class LineReader:
 
     def _json(self, source: Source, parts: Iterator[pa.RecordBatch]) -> Iterator[Columns]:
         objects = Objects(self._file(source))
-        lines = count(1)
+        line = 1
         for part in parts:
             is_topic = "number" in part.schema.names
-            numbers = part.column("number").to_pylist() if is_topic else lines
-            for raw, number in zip(part.column("value").to_pylist(), numbers, strict=False):
-                if raw is not None:
-                    objects.take(number, raw)
+            numbers = np.arange(line, line + part.num_rows)
+            line += part.num_rows
+            if is_topic:
+                numbers = np.asarray(part.column("number"))
+            objects.take(*_texts(part.column("value")), numbers)
             yield objects.columns(" offset " if is_topic else "")
         if source[2] and objects.found:
             objects.check()
@@ -112,6 +114,14 @@ class LineReader:
         said = unquote(parts.path) if parts.scheme == "file" else origin
         said += f", from byte {begin}" if begin else ""
         return InputFile(Path(said), said, self.stream, self.fields, lambda text: None)
+
+
+def _texts(values: pa.BinaryArray) -> tuple[bytes | pa.Buffer, npt.NDArray[np.int64]]:
+    """Returns the bytes of all values, and where each begins and ends; that of NULL is empty."""
+    whole = values.fill_null(b"") if values.null_count else values
+    _, offsets, data = whole.buffers()
+    ends = np.frombuffer(offsets, np.int32)[whole.offset : whole.offset + len(whole) + 1]
+    return b"" if data is None else data, ends.astype(np.int64)
 
 
 def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Source, pa.RecordBatch]]:

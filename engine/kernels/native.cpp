@@ -9,6 +9,7 @@
 #include "keys.h"
 #include "latest.h"
 #include "numbers.h"
+#include "objects.h"
 #include "reals.h"
 #include "rows.h"
 #include "runs.h"
@@ -161,6 +162,11 @@ static PyMethodDef of_last_of_keys[] = {
     {"held", of<LastOfKeys, &LastOfKeys::held>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
+static PyMethodDef of_objects[] = {
+    {"configure", of<Objects, &Objects::configure>, METH_VARARGS, nullptr},
+    {"read", of<Objects, &Objects::read>, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
 static PyMethodDef functions[] = {
     {"apart", alone<apart>, METH_VARARGS, nullptr},
     {"lexsort", alone<lexsort>, METH_VARARGS, nullptr},
@@ -196,6 +202,7 @@ PyMODINIT_FUNC PyInit_native() {
         Owner<Rows>::add(module, "Rows", NAMED "Rows", of_rows) != 0 ||
         Owner<Totals>::add(module, "Totals", NAMED "Totals", of_totals) != 0 ||
         Owner<Keys>::add(module, "Keys", NAMED "Keys", of_keys) != 0 ||
+        Owner<Objects>::add(module, "Objects", NAMED "Objects", of_objects) != 0 ||
         Owner<Aggregates>::add(module, "Aggregates", NAMED "Aggregates", of_aggregates) != 0 ||
         Owner<Windows>::add(module, "Windows", NAMED "Windows", of_windows) != 0 ||
         Owner<LastRows>::add(module, "LastRows", NAMED "LastRows", of_last_rows) != 0 ||

@@ -466,6 +466,27 @@ class Sequence:
     def forget(self, earliest: int, /) -> None:
         """Forgets events before a time; no later match has one of them."""
 
+class Objects:
+    """JSON objects, one in each of some texts, as columns of text."""
+
+    def configure(self, texts_only: npt.NDArray[np.uint8], /) -> None:
+        """Takes a flag for each column: 1 if only a text is a value of it."""
+
+    def read(
+        self,
+        data: object,
+        ends: Ints,
+        places: Ints,
+        slot_of: Callable[[str], int | None],
+        /,
+    ) -> tuple[Made, ...] | None:
+        """Returns the columns of the objects; text i is data[ends[i]:ends[i + 1]], and blank ones are
+        skipped. Writes the number of each object's text. A number is a cell as it is written, a boolean
+        is `true` or `false`, what is null or absent is NULL. `slot_of` returns the column of a key, and
+        is called once for each key. Returns None if a text is no object of Unicode, or holds anything
+        uncommon: a column twice or with a list or an object as its value, one that wants a text and has
+        another value, half of a surrogate pair, a very long number."""
+
 def scan(
     start: int,
     low: Ints,

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import random
+
+import numpy as np
 import pytest
 
+from seustream import jsonlines
 from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.language.types import BIGINT, BOOLEAN, DOUBLE, Kind, Type
+from seustream.engine.kernels import native
+from seustream.errors import InputError
+from seustream.jsonlines import lines_of
 from seustream.reading import read
 from tests.seustream.streamfiles import ROADS, R, errors, put, rows
 
@@ -130,3 +138,192 @@ def test_json_empty_is_a_stream_without_tuples(text: str) -> None:
     warnings: list[str] = []
     assert read(put("r.jsonl", text), R, warnings.append).num_rows == 0
     assert warnings == ["r.jsonl: is empty, stream R has no tuples"]
+
+
+# The kernel and its readable twin
+
+MIXED = Stream(
+    "R",
+    (
+        Column("i", BIGINT),
+        Column("d", DOUBLE),
+        Column("t", Type(Kind.VARCHAR)),
+        Column("o", BOOLEAN),
+    ),
+)
+GOOD = {
+    "ts": ["1", '"7"', "1000000"],
+    "i": ["0", "-0", "-12", "9223372036854775807", '"5"', "null", '""', '" 3 "'],
+    "d": [
+        "1.5",
+        "-0.0",
+        "1e3",
+        "2E-2",
+        "1.25e+2",
+        "-0",
+        "3",
+        "NaN",
+        "-Infinity",
+        "Infinity",
+        '"inf"',
+        "null",
+    ],
+    "t": [
+        '""',
+        '"a"',
+        '"\\n\\"\\\\\\/\\b\\f\\r\\t"',
+        '"é\\u00e9\\u20ac"',
+        '"\\ud83d\\ude00 x"',
+        "null",
+        '"\x7f"',
+    ],
+    "o": ["true", "false", '"T"', "1", "null"],
+    "x": [
+        "[]",
+        "{}",
+        '[1, {"a": [null, "}"]}]',
+        '{"ts": 1, "i": "\\u0041"}',
+        "-1.5e9",
+        "true",
+        '"\\t"',
+    ],
+}
+UNCOMMON = [
+    "NaN",
+    "-Infinity",
+    "[1]",
+    '{"a": 1}',
+    '"\\ud800"',
+    '"\\udc00\\ud800"',
+    '"\\ud800\\u0041"',
+    "12",
+    "true",
+    '"x"',
+]
+BROKEN = [
+    "01",
+    "1.",
+    ".5",
+    "+1",
+    "1e",
+    "-",
+    "tru",
+    '"\\x"',
+    '"\\u12g4"',
+    '"\t"',
+    '"a',
+    "'a'",
+    "[1,]",
+    '{"a":}',
+    "{1: 2}",
+]
+BLANKS = ["", "", " ", "\t", " \r "]
+
+
+def object_of(chance: random.Random, values: dict[str, list[str]]) -> str:
+    keys = [key for key in values if key == "ts" or chance.random() < 0.8]
+    chance.shuffle(keys)
+    spelt = {"i": ['"i"', '"I"', '"\\u0069"'], "x": ['"x"', '"y"', '"é"']}
+    blank = lambda: chance.choice(BLANKS)  # noqa: E731
+    members = [
+        f"{blank()}{chance.choice(spelt.get(key, [json.dumps(key)]))}{blank()}:{blank()}"
+        f"{chance.choice(values[key])}{blank()}"
+        for key in keys
+    ]
+    return f"{blank()}{{{','.join(members)}}}{blank()}"
+
+
+def line_of(chance: random.Random) -> bytes:
+    kind = chance.random()
+    if kind < 0.75:
+        return object_of(chance, GOOD).encode()
+    if kind < 0.80:
+        return chance.choice([b"", b" ", b"\x0c", "\u2028".encode()])
+    key = chance.choice(list(GOOD))
+    if kind < 0.86:
+        return object_of(chance, GOOD | {key: UNCOMMON}).encode()
+    if kind < 0.92:
+        return object_of(chance, GOOD | {key: BROKEN}).encode()
+    text = bytearray(object_of(chance, GOOD).encode())
+    for _ in range(chance.randrange(1, 3)):
+        at = chance.randrange(len(text) + 1)
+        if chance.random() < 0.5:
+            del text[at : at + 1]
+        else:
+            text[at:at] = chance.choice(
+                [b",", b"}", b'"', b"\\", b"0", b"\xff", b"\xc3", b"\0", b" "]
+            )
+    return bytes(text)
+
+
+def outcome(text: bytes) -> tuple[object, ...]:
+    """Everything that reading a file tells: its rows, its faults, its warnings."""
+    warnings: list[str] = []
+    try:
+        found: object = [
+            column.to_pylist()
+            for column in read(put("r.jsonl", text), MIXED, warnings.append).columns
+        ]
+    except InputError as error:
+        found = error.messages, error.total
+    return repr(found), warnings
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_the_kernel_reads_what_the_readable_twin_does(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    monkeypatch.setattr(jsonlines, "_ROWS_AT_ONCE", chance.choice([1, 3, 4096]))
+    monkeypatch.setattr(jsonlines, "_BYTES_AT_ONCE", chance.choice([1, 50, 1 << 20]))
+    good_only = chance.random() < 0.4
+    lines = [
+        object_of(chance, GOOD).encode() if good_only else line_of(chance)
+        for _ in range(chance.randrange(1, 20))
+    ]
+    text = chance.choice([b"\n", b"\r\n"]).join(lines) + chance.choice([b"", b"\n"])
+    together = outcome(text)
+    monkeypatch.setattr(jsonlines.Objects, "_together", lambda *_: False)
+    assert outcome(text) == together
+
+
+@pytest.mark.parametrize("key", GOOD)
+def test_the_kernel_reads_each_uncommon_value_as_the_twin_does(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [
+        f'{{"ts": 5, "{key}": {value}}}\n'.encode()
+        if key != "ts"
+        else f'{{"ts": {value}}}\n'.encode()
+        for value in [*UNCOMMON, *BROKEN, *GOOD[key]]
+    ]
+    together = [outcome(text) for text in texts]
+    monkeypatch.setattr(jsonlines.Objects, "_together", lambda *_: False)
+    assert [outcome(text) for text in texts] == together
+
+
+def test_the_kernel_reads_what_is_common() -> None:
+    """Otherwise the twin would be compared with itself."""
+    chance = random.Random(1)
+    slots = {key: place for place, key in enumerate(("ts", "i", "d", "t", "o"))}
+    for _ in range(200):
+        text, ends, numbers = lines_of(object_of(chance, GOOD).encode(), 1)
+        kernel = native.Objects()
+        kernel.configure(np.array([0, 0, 0, 1, 0], np.uint8))
+        assert kernel.read(text, ends, numbers, lambda key: slots.get(key.lower())) is not None, (
+            text
+        )
+
+
+def test_what_the_kernel_is_given_wrongly() -> None:
+    kernel = native.Objects()
+    kernel.configure(np.zeros(1, np.uint8))
+    places = np.zeros(1, np.int64)
+    for ends in ([0, 3], [1, 0], [-1, 2]):
+        with pytest.raises(RuntimeError, match="beyond the data"):
+            kernel.read(b"{}", np.array(ends), places, lambda key: None)
+    with pytest.raises(RuntimeError, match="no such column"):
+        kernel.read(b'{"a": 1}', np.array([0, 8]), places, lambda key: 1)
+    with pytest.raises(ZeroDivisionError):
+        kernel.read(b'{"b": 1}', np.array([0, 8]), places, lambda key: 1 // 0)
