@@ -90,6 +90,34 @@ inline PyObject *sound(PyObject *args) {
     return Py_BuildValue("NKN", wrapped(moved), reinterpret_cast<unsigned long long>(moved), found);
 }
 
+// Flags the times of a column that are late: more than `slack` behind the highest before them, of which `highest`
+// is the first, or before `least`. Returns the highest then, and how many are late.
+inline PyObject *late(PyObject *args) {
+    PyObject *column_, *flags_;
+    long long highest, least;
+    unsigned long long slack;
+    if (!PyArg_ParseTuple(args, "OLKLO", &column_, &highest, &slack, &least, &flags_)) throw Raised();
+    Pieces pieces(column_);
+    pieces.want("l");
+    View<uint8_t> flags(flags_, true);
+    int64_t at = 0, count = 0;
+    for (Held<ArrowArray> piece; pieces.next(piece);) {
+        Values column{piece};
+        flags.want(at + column.size());
+        const auto *ts = column.data<int64_t>();
+        for (int64_t row = 0; row < column.size(); ++row, ++at) {
+            // The distance of any two times fits into 64 unsigned bits.
+            bool behind = ts[row] < highest && static_cast<uint64_t>(highest) - static_cast<uint64_t>(ts[row]) > slack;
+            flags.data[at] = behind || ts[row] < least;
+            count += flags.data[at];
+            highest = std::max<int64_t>(highest, ts[row]);
+        }
+        piece.release(&piece);
+        piece.release = nullptr;
+    }
+    return Py_BuildValue("LL", static_cast<long long>(highest), static_cast<long long>(count));
+}
+
 // Returns the times of a column.
 inline PyObject *times(PyObject *args) {
     PyObject *column_;

@@ -178,6 +178,7 @@ static PyMethodDef functions[] = {
     {"inside", alone<inside>, METH_VARARGS, nullptr},
     {"sound", alone<sound>, METH_VARARGS, nullptr},
     {"contents", alone<contents>, METH_VARARGS, nullptr},
+    {"late", alone<late>, METH_VARARGS, nullptr},
     {"times", alone<times>, METH_VARARGS, nullptr},
     {"keys", alone<keys>, METH_VARARGS, nullptr},
     {"numbers", alone<numbers>, METH_VARARGS, nullptr},

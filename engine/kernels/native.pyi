@@ -544,6 +544,13 @@ def apart(
     set; returns how many. `last` has the clock of this row by key, and is updated. Keys from `known` on
     are new, numbered as they come."""
 
+def late(
+    column: object, highest: int, slack: int, least: int, flags: npt.NDArray[np.uint8], /
+) -> tuple[int, int]:
+    """Sets the flags of late times of a column, given as a capsule of Arrow's stream: those more than `slack`
+    behind the highest before them, at first `highest`, and those before `least`. Returns the highest then,
+    and how many are late."""
+
 def times(column: object, /) -> TimesOf:
     """Returns the times of a column of 64-bit integers, given as a capsule of Arrow's stream."""
 

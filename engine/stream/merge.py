@@ -13,8 +13,8 @@ A stream promises that its timestamps fall back by no more than `slack` behind t
 and not below a boundary. Rows that keep the promise are put in order. Rows that break it are late:
 they are counted and handed to `on_late`, never dropped silently.
 
-Waiting rows are held in a few sorted runs per stream. A row is copied a bounded number of times,
-however many releases it waits for, and memory is proportional to the rows that wait.
+Waiting rows are held in a few sorted runs per stream. Where many wait, a row is copied a bounded number of
+times, however many releases it waits for; memory is proportional to the rows that wait.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ END_OF_STREAM = FOREVER
 
 _LONG = 1 << 16
 """Runs of this many rows are not joined to others."""
+
+_DISTANCE = (1 << 64) - 1
+"""No two times are further from each other."""
+
+_FEW, _TIMES = 256, 16
+"""So many waiting rows are joined with any that come, or so many times as many as come."""
 
 _SHORT = 4
 """Up to this many runs are not joined, since they may be released together before that pays off."""
@@ -175,7 +181,7 @@ class Merger:
         rows = pa.concat_tables(
             [schema.empty_table(), *(run.rows for run in self.by_name[name].runs)]
         )
-        return _sorted(rows)
+        return _in_order([rows])[0]
 
     def push(self, name: str, rows: pa.Table, times: native.TimesOf | None = None) -> None:
         """Takes rows of one stream in the order in which they arrive, with their times if these are
@@ -196,25 +202,19 @@ class Merger:
             if len(queue.runs) > _SHORT:
                 _join_short(queue.runs)
             return
-        ts = timestamps(rows)
-        highest: Ints = np.maximum(np.maximum.accumulate(ts), known)
-        before: Ints = np.concatenate(([known], highest[:-1]))
-        # The distance fallen back fits into 64 unsigned bits, for any two timestamps.
-        late = (ts < before) & (before.view(np.uint64) - ts.view(np.uint64) > self.slack)
-        if queue.promise is not None:
-            # Only a boundary promises more than the highest timestamp does.
-            late |= ts < queue.promise
-        queue.highest = int(highest[-1])
+        flags = np.zeros(rows.num_rows, np.uint8)
+        # Only a boundary promises more than the highest timestamp does.
+        times_of = rows.column("ts").__arrow_c_stream__()
+        queue.highest, late = native.late(times_of, known, min(self.slack, _DISTANCE), floor, flags)
         self._promise(queue, queue.highest - self.slack)
-        if late.any():
-            queue.late += int(late.sum())
+        if late:
+            queue.late += late
+            is_late = flags.astype(bool)
             if self.on_late is not None:
-                self.on_late(name, rows.filter(pa.array(late)))
-            rows = rows.filter(pa.array(~late))
+                self.on_late(name, rows.filter(pa.array(is_late)))
+            rows = rows.filter(pa.array(~is_late))
         if rows.num_rows:
-            rows = _sorted(rows)
-            first, last, _ = native.times(rows.column("ts").__arrow_c_stream__())
-            queue.runs.append(_Run(rows, first, last, floor))
+            _join_few(queue.runs, rows, floor)
             _join_short(queue.runs)
 
     def boundary(self, name: str, t: int) -> None:
@@ -354,18 +354,34 @@ def _join_short(runs: list[_Run]) -> None:
         runs.append(_Run(rows, first, latest, before.floor))
 
 
+def _join_few(runs: list[_Run], rows: pa.Table, floor: int) -> None:
+    """Adds rows in any order as one run, with those before that are few: the next release then finds one
+    run, and steps of one size copy a row at most `_TIMES` times here."""
+    few, parts = max(_FEW, _TIMES * rows.num_rows), [rows]
+    while runs and runs[-1].count <= few:
+        run = runs.pop()
+        few -= run.count
+        parts.append(run.rows)
+        floor = run.floor
+    parts.reverse()
+    whole, ts = _in_order(parts)
+    runs.append(_Run(whole, int(ts[0]), int(ts[-1]), floor))
+
+
 def _joined(parts: list[pa.Table]) -> pa.Table:
     """Joins sorted parts, given in the order of arrival, into one."""
-    if len(parts) == 1:
-        return parts[0]
-    return _sorted(pa.concat_tables(parts).combine_chunks())
+    return parts[0] if len(parts) == 1 else _in_order(parts)[0]
 
 
-def _sorted(rows: pa.Table) -> pa.Table:
-    ts = timestamps(rows)
-    if len(ts) > 1 and (ts[1:] < ts[:-1]).any():
-        return rows_taken(rows, np.argsort(ts, kind="stable"))
-    return rows
+def _in_order(parts: list[pa.Table]) -> tuple[pa.Table, Ints]:
+    """Returns the rows of parts, given in the order of arrival, as one table in order, and its times."""
+    each = [timestamps(rows) for rows in parts]
+    ts = each[0] if len(each) == 1 else np.concatenate(each)
+    rows = parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+    if (ts[1:] < ts[:-1]).any():
+        order = np.argsort(ts, kind="stable")
+        return rows_taken(rows, order), ts[order]
+    return rows if len(parts) == 1 else rows.combine_chunks(), ts
 
 
 def _copied(rows: pa.Table) -> pa.Table:

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 
+from seustream.engine.stream import merge
 from seustream.engine.stream.merge import Merger, Slice, timestamps
+from seustream.engine.stream.taken import Places, rows_taken
 from seustream.engine.temporal.elements import StreamElement
 from tests.engine.temporal.reference.elements import STOP, boundary, insertion
 from tests.engine.temporal.reference.synchroniser import Synchroniser
@@ -308,6 +310,27 @@ def test_memory_is_proportional_to_what_waits() -> None:
         merger.push("R", rows([t], 0))
     assert merger.waiting == {"R": 1001, "S": 0}
     assert len(merger.queues[0].runs) < 15
+
+
+@pytest.mark.parametrize("size", [1, 50])
+def test_a_row_that_waits_long_is_copied_a_bounded_number_of_times(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied = []
+
+    def counting(given: pa.Table, places: Places) -> pa.Table:
+        copied.append(len(places))
+        return rows_taken(given, places)
+
+    monkeypatch.setattr(merge, "rows_taken", counting)
+    merger, count = Merger(["R"], slack=1 << 20), 10_000
+    for first in range(0, count, size):
+        merger.push("R", rows([count - first - i for i in range(size)], first))
+    assert sum(copied) < 300 * count  # each step would copy all before it: 10,000 / 2 for size 1
+    assert merger.waiting == {"R": count}
+    merger.stop("R")
+    (found,) = merger.release(count)
+    assert timestamps(found.rows[0]).tolist() == list(range(1, count + 1))
 
 
 def test_a_stream_without_tuples_holds_the_others_back_until_it_ends() -> None:
