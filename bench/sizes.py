@@ -12,7 +12,7 @@ import dataclasses
 import json
 from collections.abc import Sequence
 
-from bench.boards import CONSTRAINTS, SMALL, _note
+from bench.boards import CONSTRAINTS, LEAN, SMALL, _note
 from seustream.commands.bench import Measurement, measured_before
 from seustream.cosim.verilated.build import cache
 from seustream.hdl.boards.board import BOARDS, Board
@@ -28,7 +28,9 @@ PART_BY_PART = True
 
 KNOWN: dict[str, tuple[str, DeviceConfig, Board]] = {
     **{name: (name, config, BOARDS["ulx3s"]) for name, config in CONFIGURATIONS.items()},
+    "grouping": ("grouping", CONFIGURATIONS["grouping"], BOARDS["ecpix5"]),
     SMALL.name: ("constraints/small.json", SMALL, BOARDS["icesugar_pro"]),
+    LEAN.name: ("constraints/lean.json", LEAN, BOARDS["icesugar_pro"]),
 }
 """By argument of `--config`: its name, the configuration, and a board around it. Other boards
 differ by a few LEDs."""
