@@ -58,7 +58,7 @@ PARTS = tuple(BUILT)
 SHORT = {"PARTS": ("ulx3s-tiny",), "SEEDS": 1}
 HEAD = (
     "board", "configuration", "version", "processor", "streams", "lanes", "bits", "LUT4", "registers",
-    "block RAM", "MHz asked", "MHz reached", "worst seed", "seeds", "million pairs/s",
+    "block RAM", "MHz asked", "MHz reached", "worst seed", "seeds", "MHz by seed", "million pairs/s",
     "cycles/tuple", "tuples/s by the port", "slowest path",
 )  # fmt: skip
 
@@ -113,13 +113,15 @@ def _row(report: BuildReport) -> tuple[object, ...]:
     used = {NAMES[cell]: n for cell, (n, _) in report.best.used.items() if cell in NAMES}
     config, path = report.config, segments(report.best.path)
     slower = min(1, report.best.clock / report.best.wanted)
+    clocks = {seed.seed: f"{seed.clock:.1f}" for seed in report.tried}
+    by_seed = ", ".join(clocks.get(seed, "none") for seed in range(1, report.seeds + 1))
     return (
         report.board.title, _named(report), f"{report.version:08x}",
         f"{processor_version():08x}", config.streams, config.lanes, config.attribute_width,
         used["LUT4"], used["registers"], used["block RAMs"],
         report.best.wanted, round(report.best.clock, 1),
         round(min(seed.clock for seed in report.tried), 1),
-        f"{report.met} of {report.seeds}",
+        f"{report.met} of {report.seeds}", by_seed,
         round(report.pairs * slower / 1e6), f"{on(config).cycles:.2f}", round(report.line_tuples),
         f"{path[0].where} to {path[-1].where}" if path else "",
     )  # fmt: skip

@@ -228,7 +228,7 @@ def largest() -> str:
 def clocks() -> str:
     """Returns the columns of the bitstreams that concern the clock."""
     shown = ("configuration", "board", "version", "streams", "lanes", "bits", "LUT4", "block RAM",
-             "MHz asked", "MHz reached", "worst seed", "seeds", "slowest path")  # fmt: skip
+             "MHz asked", "MHz reached", "worst seed", "seeds", "MHz by seed", "slowest path")  # fmt: skip
     return _plain(results("boards"), shown)
 
 
