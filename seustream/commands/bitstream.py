@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (SettingRefused, ClockRefused) as error:
         raise UserError([str(error)]) from None
     except DoesNotFit as error:
-        fits = nearest(board.part, config)
+        fits = nearest(setting)
         hint = f"--config {fits} fits" if fits else "no configuration is known to fit"
         raise UserError([str(error)], hint=hint) from None
     except TimingFailed as error:

@@ -117,7 +117,7 @@ def test_what_does_not_fit(
         raise DoesNotFit(self.setting.board, self.setting.config, ["77 block RAMs of 56"])
 
     monkeypatch.setattr(Build, "run", run)
-    monkeypatch.setattr("seustream.hdl.boards.flow.sizes.nearest", lambda part, config: "serial")
+    monkeypatch.setattr("seustream.hdl.boards.flow.sizes.nearest", lambda setting: "serial")
     assert main(["bitstream", "--board", "icesugar_pro"]) == 2
     error = capsys.readouterr().err
     assert (

@@ -37,15 +37,32 @@ def test_what_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         )
     )
     monkeypatch.setattr(sizes, "FILE", known)
-    assert sizes.nearest(part, TINY) == "thesis"
-    assert sizes.nearest(ULX3S.part, TINY) == "default"
-    assert sizes.nearest(dataclasses.replace(part, cells=10), TINY) is None
+    assert sizes.nearest(Setting(BOARDS["icesugar_pro"], TINY)) == "thesis"
+    assert sizes.nearest(Setting(ULX3S, TINY)) == "default"
+    smallest = dataclasses.replace(ULX3S, part=dataclasses.replace(part, cells=10))
+    assert sizes.nearest(Setting(smallest, TINY)) is None
+
+
+def test_a_part_has_less_room_beside_an_ethernet_port(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    known = {
+        "lean": dataclasses.asdict(Size(16_800, 12_000, 27)),
+        "small": dataclasses.asdict(Size(19_000, 13_300, 32)),
+        "too full": dataclasses.asdict(Size(22_000, 13_300, 50)),
+    }
+    monkeypatch.setattr(sizes, "FILE", tmp_path / "sizes.json")
+    sizes.FILE.write_text(json.dumps(known))
+    board, address = BOARDS["colorlight_5a"], NetworkAddress.parse("10.0.0.2")
+    assert sizes.nearest(Setting(board, TINY)) == "small"
+    assert sizes.nearest(Setting(board, TINY, address=address)) == "lean"
 
 
 def test_for_every_part_something_is_known_to_fit() -> None:
     """It is also what `--config` takes."""
     for board in BOARDS.values():
-        name = sizes.nearest(board.part, dataclasses.replace(TINY, name="what does not fit"))
+        config = dataclasses.replace(TINY, name="what does not fit")
+        name = sizes.nearest(Setting(board, config))
         assert name is not None
         assert name in CONFIGURATIONS or Path(name).exists()
 
