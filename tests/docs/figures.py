@@ -222,7 +222,11 @@ def bitstreams() -> str:
 
 
 def largest() -> str:
-    return _plain(results("largest"))
+    """Returns the table of the largest configurations, followed by what does not fit."""
+    if not (ROOT / "bench" / "results" / "largest.json").exists():
+        return "Not measured yet.\n"
+    found = results("largest")
+    return _plain(found) + "".join(f"\n{remark}.\n" for remark in found.get("remarks", ()))
 
 
 def clocks() -> str:
