@@ -9,6 +9,7 @@ from pathlib import Path
 
 from seustream.hdl.boards.flow.synthesis import Size
 from seustream.hdl.boards.tops import Setting
+from seustream.hdl.config import CONFIGURATIONS
 
 FILE = Path(__file__).with_name("sizes.json")
 FULL = 0.85
@@ -24,7 +25,8 @@ def known() -> dict[str, Size]:
 
 
 def nearest(setting: Setting) -> str | None:
-    """The largest known configuration that fits the part beside the port, other than the one that does not."""
+    """The known configuration that fits the part beside the port, other than the one that does not. Of several, the
+    largest whose attributes are as wide at least, if there is one."""
     part = setting.board.part
     room = replace(part, cells=int(FULL * part.cells))
     port = _ETHERNET if setting.address else _USB if setting.usb else _SERIAL
@@ -33,7 +35,9 @@ def nearest(setting: Setting) -> str | None:
         for name, size in known().items()
         if not _both(size, port).exceeds(room) and Path(name).stem != setting.config.name
     }
-    return max(fit, key=lambda name: (fit[name].ram, fit[name].cells), default=None)
+    width = setting.config.attribute_width
+    wide = {name for name, config in CONFIGURATIONS.items() if config.attribute_width >= width}
+    return max(fit, key=lambda name: (name in wide, fit[name].ram, fit[name].cells), default=None)
 
 
 def _both(one: Size, other: Size) -> Size:

@@ -33,12 +33,15 @@ def test_what_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
                 "serial": dataclasses.asdict(Size(9_000, 7_000, 30)),
                 "thesis": dataclasses.asdict(Size(20_000, 7_000, 50)),
                 "default": dataclasses.asdict(Size(60_000, 40_000, 180)),
+                "grouping": dataclasses.asdict(Size(50_000, 30_000, 40)),
+                "default3": dataclasses.asdict(Size(50_000, 30_000, 39)),
             }
         )
     )
     monkeypatch.setattr(sizes, "FILE", known)
     assert sizes.nearest(Setting(BOARDS["icesugar_pro"], TINY)) == "thesis"
     assert sizes.nearest(Setting(ULX3S, TINY)) == "default"
+    assert sizes.nearest(Setting(ULX3S, CONFIGURATIONS["default"])) == "grouping", "of 32 bits, too"
     smallest = dataclasses.replace(ULX3S, part=dataclasses.replace(part, cells=10))
     assert sizes.nearest(Setting(smallest, TINY)) is None
 
