@@ -42,19 +42,20 @@ def measure() -> Measurement:
         by_cocotb, slow = json.loads(result.read_text())
     device = VerilatedDevice(CONFIG)
     device.load(_image())
-    cycles, began = device.cycles, time.perf_counter()
+    cycles, began = device.cycles, time.process_time()
     device.push(_tuples(TUPLES * TIMES))
-    by_loop, fast = device.cycles - cycles, time.perf_counter() - began
+    by_loop, fast = device.cycles - cycles, time.process_time() - began
     rate = {"cocotb": by_cocotb / slow, "C++ clock loop": by_loop / fast}
     return Measurement(
-        ("driven by", "cycles", "seconds", "cycles/s"),
+        ("driven by", "cycles", "cpu s", "cycles/s"),
         [
             ("cocotb", by_cocotb, slow, rate["cocotb"]),
             ("C++ clock loop", by_loop, fast, rate["C++ clock loop"]),
         ],
         {"C++ clock loop over cocotb, cycles/s": rate["C++ clock loop"] / rate["cocotb"]},
         "two areas of 8 lanes, 32-bit attributes, indexed equality join; cocotb drives one input"
-        f" and watches three outputs; {TUPLES:,} tuples, and {TIMES} times as many in the loop",
+        f" and watches three outputs; {TUPLES:,} tuples, and {TIMES} times as many in the loop;"
+        " processor time",
     )
 
 
@@ -94,8 +95,8 @@ async def driven_by_cocotb(dut: object) -> None:
                 "attributes": batch.attributes[i].astype(np.int64).tolist(),
             }
         )
-    cycle, began = bench.cycle, time.perf_counter()
+    cycle, began = bench.cycle, time.process_time()
     await bench.until(lambda: not raws.queue and bool(bench.bits("idle")), 100_000)
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     assert len(results.got) == TUPLES // 2, "each S meets the R before it"
     Path(os.environ[_RESULT]).write_text(json.dumps([bench.cycle - cycle, seconds]))
