@@ -68,6 +68,9 @@ class AreaProgram:
         self._factor = {address: number for number, address in enumerate(addresses)}
         self.compares = [i for i in self.instructions if isinstance(i, isa.Cmp)]
         self._holds = [_OFTEN[Condition(compare.condition)] / 100 for compare in self.compares]
+        self._apart = {i.tag for i in self.instructions if isinstance(i, isa.Jmpct)}
+        self._covers: dict[int | None, Cover] = {}
+        self._terms: dict[tuple[int | None, int], Terms] = {}
 
     def path(self, tag: int) -> Iterator[tuple[int, isa.Instruction]]:
         """Yields the addresses and instructions that a probe of this tag executes, if no JMPLI jumps."""
@@ -84,8 +87,18 @@ class AreaProgram:
     def joins(self, tag: int) -> bool:
         return any(isinstance(instruction, isa.Emit) for _, instruction in self.path(tag))
 
+    def _alike(self, tag: int) -> int | None:
+        """Returns the same for tags with the same path: few of all tags have one of their own."""
+        return tag if tag in self._apart else None
+
     def interest(self, tag: int) -> Cover:
         """Finds factors at least one of which holds in every pair that this tag joins."""
+        key = self._alike(tag)
+        if key not in self._covers:
+            self._covers[key] = self._interest(tag)
+        return self._covers[key]
+
+    def _interest(self, tag: int) -> Cover:
         covers: dict[int, Cover] = dict.fromkeys(range(isa.REGISTERS), frozenset())
         for reads_more in (isa.WINDOW_SELECTION_REGISTERS, isa.PROBE_SELECTION_REGISTERS):
             covers.update(dict.fromkeys(reads_more))
@@ -113,6 +126,12 @@ class AreaProgram:
     def terms(self, tag: int, most: int) -> Terms:
         """Finds at most `most` conjunctions of factors, one of which holds in every pair that this tag
         joins. If there are more, some are replaced by their common factors."""
+        key = self._alike(tag), most
+        if key not in self._terms:
+            self._terms[key] = self._conjunctions(tag, most)
+        return self._terms[key]
+
+    def _conjunctions(self, tag: int, most: int) -> Terms:
         may_hold = dict.fromkeys(_SELECTED, _ALWAYS)
         found = _NEVER
         for _, terms in self._joined(tag, may_hold, lambda terms: self._weaker(terms, _MANY)):
@@ -192,8 +211,7 @@ class AreaProgram:
     def _often(self, cover: Cover) -> float:
         if cover is None:
             return float("inf")
-        compares = (self.instructions[a] for a, n in self._factor.items() if n in cover)
-        return sum(_OFTEN[Condition(c.condition)] for c in compares if isinstance(c, isa.Cmp))
+        return sum(_OFTEN[Condition(self.compares[factor].condition)] for factor in cover)
 
 
 def _either(a: Cover, b: Cover) -> Cover:
