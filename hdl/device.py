@@ -266,16 +266,43 @@ def _merged(admission: Iterable[int]) -> list[tuple[int, bool]]:
     ]
 
 
-class LoadRefused(ValueError):
-    """An image that a device refuses. `reason` gives the cause; `area` and `address` give the
-    location if the cause is in a program."""
+_ROWS_BY = {
+    "groups": "stream",
+    "program": "address",
+    "guards": "tag",
+    "join rows": "tag",
+    "routes": "tag",
+    "windows": "query",
+    "filters": "query",
+    "grouped": "tag",
+}
+"""By table, what numbers its rows, where that is no place in a list."""
 
-    def __init__(self, reason: str, area: int | None = None, address: int | None = None) -> None:
-        self.reason, self.area, self.address = reason, area, address
-        place = "" if area is None else f"area {area}"
-        if address is not None:
-            place += f", address {address}"
-        super().__init__(f"image refused: {place + ': ' if place else ''}{reason}")
+
+class LoadRefused(ValueError):
+    """An image that a device refuses. `reason` gives the cause, the others where it is, as far as it has a
+    place.
+
+    area   the join area, which has the number of its stream
+    table  the table of the image, or what a loader derives from a program: `join rows`
+    row    the row of the table: its place in the list, in `program` the address, in `groups` the stream, in
+           `windows` and `filters` the query, in any other table that is by route tag the tag
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        area: int | None = None,
+        table: str | None = None,
+        row: int | None = None,
+    ) -> None:
+        self.reason, self.area, self.table, self.row = reason, area, table, row
+        place = [f"area {area}"] if area is not None else []
+        place += [table] if table is not None else []
+        place += [f"{_ROWS_BY.get(table or '', 'row')} {row}"] if row is not None else []
+        super().__init__(
+            ": ".join(["image refused", *([", ".join(place)] if place else []), reason])
+        )
 
 
 # --- batches ------------------------------------------------------------------

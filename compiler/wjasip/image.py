@@ -92,19 +92,62 @@ class _Writer:
 
 
 class _ImageReader:
+    """Reads a body, and knows in which area, table and row it is."""
+
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
+        self.area: int | None = None
+        self.table: str | None = None
+        self.row: int | None = None
+
+    def refusal(self, reason: str) -> LoadRefused:
+        return LoadRefused(reason, self.area, self.table, self.row)
 
     def get(self, form: str) -> int:
         try:
             (value,) = struct.unpack_from("<" + form, self.data, self.at)
         except struct.error:
-            raise LoadRefused("truncated: a section ends early") from None
+            raise self.refusal("truncated: a section ends early") from None
         self.at += struct.calcsize("<" + form)
         return int(value)
 
     def many(self, one: Callable[[], T]) -> tuple[T, ...]:
         return tuple(one() for _ in range(self.get("H")))
+
+    def by_area(self, one: Callable[[], T]) -> tuple[T, ...]:
+        def of_area() -> T:
+            self.area = 0 if self.area is None else self.area + 1
+            return one()
+
+        found = self.many(of_area)
+        self.area = None
+        return found
+
+    def rows(self, table: str, one: Callable[[], T]) -> tuple[T, ...]:
+        def row() -> T:
+            self.row = 0 if self.row is None else self.row + 1
+            return one()
+
+        self.table = table
+        found = self.many(row)
+        self.table = self.row = None
+        return found
+
+    def by_tag(self, table: str, one: Callable[[], T]) -> dict[int, T]:
+        """Reads the rows of a table by route tag, each once."""
+        found: dict[int, T] = {}
+
+        def row() -> None:
+            self.row = None
+            self.row = tag = self.get("B")
+            if tag in found:
+                raise self.refusal("the tag is there twice")
+            found[tag] = one()
+
+        self.table = table
+        self.many(row)
+        self.table = self.row = None
+        return found
 
     def numbers(self) -> tuple[int, ...]:
         return self.many(lambda: self.get("B"))
@@ -112,7 +155,7 @@ class _ImageReader:
     def condition(self) -> Condition:
         code = self.get("B")
         if code > max(Condition):
-            raise LoadRefused(f"condition code {code} is not defined")
+            raise self.refusal(f"condition code {code} is not defined")
         return Condition(code)
 
 
@@ -231,54 +274,48 @@ def _read_tables(r: _ImageReader) -> Tables:
         return Combination(r.get("B"), r.numbers(), r.numbers(), r.numbers(), r.get("B"))
 
     def area() -> Area:
-        factors, combinations = r.many(factor), r.many(combination)
-        program = r.many(lambda: r.get("I"))
+        factors, combinations = r.rows("factors", factor), r.rows("combinations", combination)
+        program = r.rows("program", lambda: r.get("I"))
+        r.table = "retention"
         forever, age, rows = r.get("B"), r.get("q"), r.get("Q")
         retention = Retention(None if forever else age, rows)
-        guards = r.many(lambda: (r.get("B"), r.get("B")))
-        if len(dict(guards)) != len(guards):
-            raise LoadRefused("a route tag has two guards in an area")
-        return Area(factors, combinations, program, retention, dict(guards))
+        return Area(
+            factors, combinations, program, retention, r.by_tag("guards", lambda: r.get("B"))
+        )
 
-    def route() -> tuple[int, Route]:
-        tag, insert = r.get("B"), bool(r.get("B"))
-        return tag, Route(insert, frozenset(r.numbers()), frozenset(r.numbers()))
+    def route() -> Route:
+        return Route(bool(r.get("B")), frozenset(r.numbers()), frozenset(r.numbers()))
 
     def window() -> Window:
         kind, size = r.get("B"), r.get("Q")
         if kind > max(WindowKind):
-            raise LoadRefused(f"window kind {kind} is not defined")
+            raise r.refusal(f"window kind {kind} is not defined")
         return Window(WindowKind(kind), size)
 
     def place() -> tuple[int, int] | None:
         there, stream, attribute = r.get("B"), r.get("B"), r.get("B")
         return (stream, attribute) if there else None
 
-    def grouped() -> tuple[int, Grouped]:
-        return r.get("B"), Grouped(r.get("B"), place(), place(), r.get("q"), r.get("q"))
+    def of_tag() -> Grouped:
+        return Grouped(r.get("B"), place(), place(), r.get("q"), r.get("q"))
 
-    groups = r.numbers()
-    selections = r.many(lambda: r.many(selection))
-    admission = r.many(lambda: r.many(lambda: r.get("H")))
-    areas = r.many(area)
-    rows = r.many(route)
-    routes = dict(rows)
-    if len(routes) != len(rows):
-        raise LoadRefused("a route tag has two rows")
-    windows = r.many(lambda: r.many(window))
+    groups = r.rows("groups", lambda: r.get("B"))
+    selections = r.by_area(lambda: r.rows("selections", selection))
+    admission = r.by_area(lambda: r.rows("admission", lambda: r.get("H")))
+    areas = r.by_area(area)
+    routes = r.by_tag("routes", route)
+    windows = r.rows("windows", lambda: r.by_area(window))
     filters: tuple[int, ...] = ()
     if r.at < len(r.data):
-        filters = r.many(lambda: r.get("H"))
+        filters = r.rows("filters", lambda: r.get("H"))
         if not filters and r.at == len(r.data):
-            raise LoadRefused("its list of filters has nothing in it")
-    tags: tuple[tuple[int, Grouped], ...] = ()
+            raise LoadRefused("there is nothing in it", table="filters")
+    grouped: dict[int, Grouped] = {}
     if r.at < len(r.data):
-        tags = r.many(grouped)
-        if not tags:
-            raise LoadRefused("its list of groups has nothing in it")
-        if len(dict(tags)) != len(tags):
-            raise LoadRefused("a route tag is grouped twice")
-    return Tables(groups, selections, admission, areas, routes, windows, filters, dict(tags))
+        grouped = r.by_tag("grouped", of_tag)
+        if not grouped:
+            raise LoadRefused("there is nothing in it", table="grouped")
+    return Tables(groups, selections, admission, areas, routes, windows, filters, grouped)
 
 
 def _config_text(config: DeviceConfig) -> bytes:

@@ -183,8 +183,10 @@ def _answer(
 def _describe(error: Exception) -> dict[str, object]:
     match error:
         case LoadRefused():
-            where = {"reason": error.reason, "area": error.area, "address": error.address}
-            return {"is": "load", **where}
+            where = {"area": error.area, "table": error.table, "row": error.row}
+            # Clients before `table` and `row` want it.
+            address = error.row if error.table == "program" else None
+            return {"is": "load", "reason": error.reason, **where, "address": address}
         case BatchRefused():
             return {"is": "batch", "reason": error.reason, "row": error.row}
         case NotLoaded():
@@ -284,7 +286,10 @@ class RemoteDevice:
 def _error(found: dict[str, Any]) -> Exception:
     match found["is"]:
         case "load":
-            return LoadRefused(found["reason"], found["area"], found["address"])
+            address = found["address"]
+            known = ("program", address) if address is not None else (None, None)
+            table, row = found.get("table", known[0]), found.get("row", known[1])
+            return LoadRefused(found["reason"], found["area"], table, row)
         case "batch":
             return BatchRefused(found["reason"], found["row"])
         case "not loaded":

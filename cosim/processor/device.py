@@ -16,6 +16,7 @@ from seustream.hdl.control_words import (
     Command,
     ControlOperation,
     Counter,
+    Target,
     Verdict,
     load_commands,
     units,
@@ -173,7 +174,7 @@ class ProcessorDevice:
         if verdict is not Verdict.OK:
             command = commands[answered - 1]
             what = verdict.name.lower().replace("_", " ")
-            raise LoadRefused(f"{command} was answered: {what}", command.unit, command.address)
+            raise LoadRefused(f"{command} was answered: {what}", *_place(command))
         return data
 
     # --- tuples ---------------------------------------------------------------
@@ -305,6 +306,19 @@ class ProcessorDevice:
             here = known[place] == sequences[:, stream]
             latest = np.where(here, np.maximum(latest, rows[place]), latest)
         return latest
+
+
+_OF_ALL = {Target.DESTINATION, Target.QUERIES, Target.TEST, Target.SET, Target.PART}
+"""Tables that are not of an area."""
+
+
+def _place(command: Command) -> tuple[int | None, str | None, int | None]:
+    """Returns area, table and row that a command writes, as far as it writes any."""
+    if command.operation != ControlOperation.WRITE:
+        return None, None, None
+    table = Target(command.target)
+    area = None if table in _OF_ALL else command.unit
+    return area, table.name.lower().replace("_", " "), command.address
 
 
 def _full(counted: Column, newest: Ints | np.int64, width: int) -> Ints:

@@ -13,13 +13,21 @@ from seustream.compiler.wjasip.image import encode
 from seustream.hdl.config import CONFIGURATIONS
 from seustream.hdl.device import (
     UNUSED,
+    Area,
     BatchRefused,
+    Comparison,
+    Factor,
+    Grouped,
     LoadRefused,
     NotLoaded,
     Retention,
     Route,
+    Selection,
+    Tables,
     Window,
 )
+from seustream.hdl.isa import Condition
+from seustream.hdl.program import AreaProgram
 from tests.cosim.contract import (
     EQUAL,
     LARGE,
@@ -52,6 +60,8 @@ from tests.cosim.queries import (
     run,
     with_area,
 )
+
+Place = tuple[int | None, str | None, int | None]
 
 # --- overflow ------------------------------------------------------------------
 
@@ -195,33 +205,109 @@ def test_reset_empties_windows_clock_and_counters(new_device: NewDevice) -> None
     assert sorted(rows_of(run(device, raws))) == first
 
 
-def bad_images() -> dict[str, bytes]:
-    good = encode(build([PAIRS]), TINY)
+QUERIES = [Query({R: ROWS(5), S: RANGE(6)}, (EQUAL,)), PAIRS]
+GOOD = build(QUERIES)
+FINAL = max(GOOD.routes)
+NO_PLACE = None, None, None
+TOO_LONG = RANGE(TINY.longest_range + 1)
+STRANGE = Selection(True, (Comparison(0, Condition.EQ, 1), Comparison(4, Condition.EQ, 1)))
+
+
+def changed(**members: object) -> bytes:
+    return encode(dataclasses.replace(GOOD, **members), TINY)  # type: ignore[arg-type]
+
+
+def changed_area(**members: object) -> bytes:
+    return encode(with_area(GOOD, S, **members), TINY)
+
+
+def bad_images() -> dict[str, tuple[bytes, Place]]:
+    """Images that a device refuses, each with area, table and row; one for each table that there is."""
+    good = encode(GOOD, TINY)
+    row, last = GOOD.areas[S].combinations[0], len(GOOD.areas[S].program) - 1
+    route = Route(False, frozenset({3}))
     return {
-        "empty": b"",
-        "truncated": good[:-1],
-        "altered": good[:-9] + bytes([good[-9] ^ 1]) + good[-8:],
-        "other configuration": encode(build([PAIRS]), CONFIGURATIONS["default"]),
-        "bad program": encode(with_area(build([PAIRS]), S, program=(1,)), TINY),
+        "empty": (b"", NO_PLACE),
+        "truncated": (good[:-1], NO_PLACE),
+        "altered": (good[:-9] + bytes([good[-9] ^ 1]) + good[-8:], NO_PLACE),
+        "other configuration": (encode(GOOD, CONFIGURATIONS["default"]), NO_PLACE),
+        "groups": (changed(groups=(0, 9, 2)), (None, "groups", S)),
+        "selections": (changed(selections=((), (STRANGE,), ())), (S, "selections", 0)),
+        "admission": (changed(admission=((0,), (0, 2), ())), (S, "admission", 1)),
+        "factors": (changed_area(factors=(Factor(0, 3, 0, Condition.EQ),)), (S, "factors", 0)),
+        "combinations": (
+            changed_area(combinations=(row, dataclasses.replace(row, factors=(9,)))),
+            (S, "combinations", 1),
+        ),
+        "program": (changed_area(program=(*GOOD.areas[S].program, 1)), (S, "program", last + 1)),
+        "retention": (changed_area(retention=Retention(-2)), (S, "retention", None)),
+        "guards": (changed_area(guards={200: 0}), (S, "guards", 200)),
+        "routes": (changed(routes={**GOOD.routes, 7: route}), (None, "routes", 7)),
+        "windows": (
+            changed(windows=(GOOD.windows[0], (UNUSED, TOO_LONG, UNUSED))),
+            (S, "windows", 1),
+        ),
+        "filters": (changed(filters=(0, 1)), (None, "filters", 1)),
+        "grouped": (
+            changed(grouped={FINAL: Grouped(1, None, None, 0)}),
+            (None, "grouped", FINAL),
+        ),
     }
 
 
-@pytest.mark.parametrize("bad", bad_images().values(), ids=bad_images())
-def test_a_refused_image_leaves_the_device_as_it_was(new_device: NewDevice, bad: bytes) -> None:
+def test_there_is_a_bad_image_for_every_table() -> None:
+    members = (*dataclasses.fields(Tables), *dataclasses.fields(Area))
+    assert {member.name for member in members} - {*bad_images()} == {"areas"}
+
+
+def named(refusal: LoadRefused) -> Place:
+    """Returns area, table and row of a refusal, after a look at whether its text names them."""
+    place = refusal.area, refusal.table, refusal.row
+    text = str(refusal)
+    assert refusal.reason in text
+    assert (refusal.area is None) == (f"area {refusal.area}" not in text)
+    assert (refusal.table is None) == (f" {refusal.table}" not in text)
+    assert (refusal.row is None) == (f" {refusal.row}: " not in text)
+    return place
+
+
+@pytest.mark.parametrize(("bad", "place"), bad_images().values(), ids=bad_images())
+def test_a_refused_image_leaves_the_device_as_it_was(
+    new_device: NewDevice, bad: bytes, place: Place
+) -> None:
     raws = arrivals([(t % 2, t, (t % 3,)) for t in range(20)])
-    queries = [Query({R: ROWS(5), S: RANGE(6)}, (EQUAL,)), PAIRS]
-    device, untouched = (loaded(new_device, build(queries)) for _ in range(2))
+    device, untouched = (loaded(new_device, GOOD) for _ in range(2))
     run(device, raws[:10])
     run(untouched, raws[:10])
-    with pytest.raises(LoadRefused):
+    with pytest.raises(LoadRefused) as caught:
         device.load(bad)
+    assert named(caught.value) == place
     assert device.status() == untouched.status()
     after = sorted(rows_of(run(device, raws[10:])))
     assert after
     assert after == sorted(rows_of(run(untouched, raws[10:])))
 
 
-@pytest.mark.parametrize("bad", bad_images().values(), ids=bad_images())
+@pytest.mark.parametrize("table", ["join rows"])
+def test_what_a_loader_derives_wrongly_leaves_the_device_as_it_was(
+    new_device: NewDevice, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raws = arrivals([(t % 2, t, (t % 3,)) for t in range(20)])
+    device, untouched = (loaded(new_device, GOOD) for _ in range(2))
+    run(device, raws[:10])
+    run(untouched, raws[:10])
+    with monkeypatch.context() as faulty:
+        faulty.setattr(AreaProgram, "rows", lambda *_: [])
+        with pytest.raises(LoadRefused) as caught:
+            device.load(encode(build([PAIRS, QUERIES[0]]), TINY))
+    assert named(caught.value) == (R, table, S)
+    assert device.status() == untouched.status()
+    after = sorted(rows_of(run(device, raws[10:])))
+    assert after
+    assert after == sorted(rows_of(run(untouched, raws[10:])))
+
+
+@pytest.mark.parametrize("bad", [bad for bad, _ in bad_images().values()], ids=bad_images())
 def test_a_refused_first_image_leaves_the_device_unloaded(
     new_device: NewDevice, bad: bytes
 ) -> None:

@@ -62,7 +62,16 @@ def test_window_text(window: Window, text: str) -> None:
     [
         (LoadRefused("too long"), "image refused: too long"),
         (LoadRefused("too long", 2), "image refused: area 2: too long"),
-        (LoadRefused("too long", 0, 0), "image refused: area 0, address 0: too long"),
+        (
+            LoadRefused("too long", 0, "program", 0),
+            "image refused: area 0, program, address 0: too long",
+        ),
+        (
+            LoadRefused("too long", 0, "factors", 3),
+            "image refused: area 0, factors, row 3: too long",
+        ),
+        (LoadRefused("too long", table="routes", row=7), "image refused: routes, tag 7: too long"),
+        (LoadRefused("too long", table="windows"), "image refused: windows: too long"),
     ],
 )
 def test_load_refusals_say_where(refusal: LoadRefused, text: str) -> None:

@@ -72,6 +72,13 @@ def refused(tables: Tables, config: DeviceConfig = TINY) -> LoadRefused:
     return caught.value
 
 
+Place = tuple[int | None, str | None, int | None]
+
+
+def place(refusal: LoadRefused) -> Place:
+    return refusal.area, refusal.table, refusal.row
+
+
 def change(**members: object) -> Tables:
     return dataclasses.replace(GOOD, **members)  # type: ignore[arg-type]
 
@@ -97,7 +104,7 @@ def words(*code: isa.Instruction | int) -> tuple[int, ...]:
 @pytest.mark.parametrize(
     ("code", "address", "reason"),
     [
-        ([], None, "the program is empty, it must end in a NOP"),
+        ([], None, "it is empty, it must end in a NOP"),
         ([Nop()] * 1025, None, "1025 instructions, at most 1024"),
         ([0x00001, Nop()], 0, "word 00001 encodes no instruction"),
         ([Nop(), 1 << 20, Nop()], 1, "word 100000 encodes no instruction"),
@@ -130,7 +137,7 @@ def test_programs_refused(
 ) -> None:
     refusal = refused(with_area(GOOD, S, program=words(*code)))
     assert reason in refusal.reason
-    assert (refusal.area, refusal.address) == (S, address)
+    assert place(refusal) == (S, "program", address)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +170,7 @@ def test_programs_a_smaller_device_refuses(
     with pytest.raises(LoadRefused) as caught:
         check_program(words(*code), dataclasses.replace(TINY, **members), 2)
     assert reason in caught.value.reason
-    assert caught.value.area == 2
+    assert place(caught.value)[:2] == (2, "program")
     check_program(words(*code), TINY, 2)
 
 
@@ -194,8 +201,8 @@ def test_rows_that_are_not_what_the_program_joins(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(AreaProgram, "rows", one_missing)
     refusal = refused(GOOD)
-    assert "the rows of route tag 2 are not what its program joins" in refusal.reason
-    assert refusal.area == R
+    assert refusal.reason == "they are not what the program joins"
+    assert place(refusal) == (R, "join rows", T)
 
 
 def test_rows_that_could_not_be_proved_in_any_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,13 +210,15 @@ def test_rows_that_could_not_be_proved_in_any_time(monkeypatch: pytest.MonkeyPat
         raise TooIntricate
 
     monkeypatch.setattr(checks, "join_alike", intricate)
-    assert "too intricate to be proved" in refused(GOOD).reason
+    refusal = refused(GOOD)
+    assert refusal.reason == "too intricate to be proved"
+    assert place(refusal) == (R, "join rows", T)
 
 
 def test_a_join_to_a_tag_without_a_route() -> None:
     refusal = refused(with_area(GOOD, T, program=assemble(Nop(), Emit(0, 200), Nop())))
     assert refusal.reason == "JOIN 0,200: the tag has no route"
-    assert (refusal.area, refusal.address) == (T, 1)
+    assert place(refusal) == (T, "program", 1)
 
 
 # --- areas --------------------------------------------------------------------
@@ -219,58 +228,96 @@ ROW = Combination(R, (), (), (), FINAL)
 
 
 @pytest.mark.parametrize(
-    ("members", "reason"),
+    ("members", "table", "row", "reason"),
     [
-        ({"factors": (FACTOR,) * 17}, "17 factors, at most 16"),
-        ({"factors": (Factor(4, 0, 0, EQ),)}, "a factor names an attribute that is not there"),
-        ({"factors": (Factor(0, 3, 0, EQ),)}, "a factor names an attribute that is not there"),
-        ({"factors": (Factor(0, 0, 4, EQ),)}, "a factor names an attribute that is not there"),
+        ({"factors": (FACTOR,) * 17}, "factors", None, "17 factors, at most 16"),
         (
-            {"combinations": (dataclasses.replace(ROW, factors=(len(GOOD.areas[S].factors),)),)},
-            "a combination names a factor or selection that is not there",
+            {"factors": (FACTOR, Factor(4, 0, 0, EQ))},
+            "factors",
+            1,
+            "it names an attribute that is not there",
+        ),
+        (
+            {"factors": (Factor(0, 3, 0, EQ),)},
+            "factors",
+            0,
+            "it names an attribute that is not there",
+        ),
+        (
+            {"factors": (FACTOR, FACTOR, Factor(0, 0, 4, EQ))},
+            "factors",
+            2,
+            "it names an attribute that is not there",
+        ),
+        (
+            {"combinations": (ROW, dataclasses.replace(ROW, factors=(0, 2)))},
+            "combinations",
+            1,
+            "it names factor 2, which is not there",
         ),
         (
             {"combinations": (dataclasses.replace(ROW, window_selections=(1,)),)},
-            "a combination names a factor or selection that is not there",
+            "combinations",
+            0,
+            "it names selection of the window 1, which is not there",
         ),
         (
-            {"combinations": (dataclasses.replace(ROW, probe_selections=(15,)),)},
-            "a combination names a factor or selection that is not there",
+            {"combinations": (ROW, dataclasses.replace(ROW, probe_selections=(15,)))},
+            "combinations",
+            1,
+            "it names selection of the probe 15, which is not there",
         ),
         (
             {"combinations": (dataclasses.replace(ROW, pre_tag=200),)},
-            "a combination names tag 200, which has no route",
+            "combinations",
+            0,
+            "it names tag 200, which has no route",
         ),
         (
-            {"combinations": (dataclasses.replace(ROW, post_tag=201),)},
-            "a combination names tag 201, which has no route",
+            {"combinations": (ROW, ROW, dataclasses.replace(ROW, post_tag=201))},
+            "combinations",
+            2,
+            "it names tag 201, which has no route",
         ),
         (
             {"retention": Retention(TINY.longest_range + 1)},
+            "retention",
+            None,
             f"it keeps tuples for {TINY.longest_range + 1} ticks, want -1",
         ),
-        ({"retention": Retention(-2)}, "it keeps tuples for -2 ticks, want -1"),
+        (
+            {"retention": Retention(-2)},
+            "retention",
+            None,
+            "it keeps tuples for -2 ticks, want -1",
+        ),
         (
             {"retention": Retention(-1, LONGEST_ROWS + 1)},
+            "retention",
+            None,
             f"it keeps {LONGEST_ROWS + 1} rows, at most {LONGEST_ROWS}",
         ),
-        ({"guards": {200: 0}}, "the guard of tag 200 is of a tag that has no route"),
-        ({"guards": {R: 2}}, "the guard of tag 0 names factor 2, which is not there"),
-        ({"guards": {T: 1}}, "the guard of tag 2 compares by >, not ="),
-        ({"guards": {S: 0}}, "the guard of tag 1 is of a tag without a combination"),
+        ({"guards": {200: 0}}, "guards", 200, "the tag has no route"),
+        ({"guards": {R: 2}}, "guards", R, "it names factor 2, which is not there"),
+        ({"guards": {T: 1}}, "guards", T, "factor 1 compares by >, not ="),
+        ({"guards": {R: 0, S: 0}}, "guards", S, "the tag has no combination"),
         (
             {
                 "combinations": (ROW, dataclasses.replace(ROW, factors=(0,))),
                 "guards": {R: 0},
             },
-            "the guard of tag 0 is factor 0, which a combination of the tag does not require",
+            "guards",
+            R,
+            "it is factor 0, which a combination of the tag does not require",
         ),
     ],
 )
-def test_areas_refused(members: dict[str, object], reason: str) -> None:
+def test_areas_refused(
+    members: dict[str, object], table: str, row: int | None, reason: str
+) -> None:
     refusal = refused(with_area(GOOD, S, **members))
     assert reason in refusal.reason
-    assert (refusal.area, refusal.address) == (S, None)
+    assert place(refusal) == (S, table, row)
 
 
 def test_a_guard_that_the_program_does_not_require() -> None:
@@ -292,8 +339,9 @@ def test_a_guard_that_the_program_does_not_require() -> None:
         if is_right:
             check(tables, TINY)
         else:
-            said = "the guard of tag 0 is factor 0, which its program does not require"
-            assert said in refused(tables).reason
+            refusal = refused(tables)
+            assert refusal.reason == "it is factor 0, which its program does not require"
+            assert place(refusal) == (S, "guards", R)
         check(with_area(tables, S, guards={}), TINY)
 
 
@@ -307,58 +355,115 @@ def compared(attribute: int, constant: int) -> tuple[tuple[Selection, ...], ...]
 
 
 @pytest.mark.parametrize(
-    ("tables", "reason"),
+    ("tables", "where", "reason"),
     [
-        (build([CHAIN], (0, 1, 2, 3, 4)), "5 streams, the device has 4"),
-        (change(groups=(0, 3, 2)), "a stream's group does not exist"),
-        (change(areas=GOOD.areas[:2]), "2 areas for 3 streams"),
-        (change(selections=()), "0 lists of selections for 3 streams"),
-        (change(admission=((),) * 4), "4 lists of admission masks for 3 streams"),
+        (
+            build([CHAIN], (0, 1, 2, 3, 4)),
+            (None, "groups", None),
+            "5 streams, the device has 4",
+        ),
+        (
+            change(groups=(0, 3, 2)),
+            (None, "groups", S),
+            "stream 3, whose copy it is, is not there",
+        ),
+        (change(areas=GOOD.areas[:2]), (None, "areas", None), "2 lists for 3 streams"),
+        (change(selections=()), (None, "selections", None), "0 lists for 3 streams"),
+        (change(admission=((),) * 4), (None, "admission", None), "4 lists for 3 streams"),
         (
             change(selections=((), (Selection(True, ()),) * 17, ()), admission=((),) * 3),
-            "stream 1: 17 selections, at most 16",
+            (S, "selections", None),
+            "17 selections, at most 16",
         ),
-        (change(selections=compared(4, 0)), "stream 1: selection on attribute 4"),
-        (change(selections=compared(0, 65536)), "stream 1: constant 65536 is wider than"),
-        (change(admission=((), (), (1,))), "stream 2: an admission mask names a selection"),
-        (change(admission=((0b100,), (), ())), "stream 0: an admission mask names a selection"),
+        (
+            change(selections=compared(4, 0)),
+            (S, "selections", 1),
+            "it compares attribute 4, which is not there",
+        ),
+        (
+            change(selections=compared(0, 65536)),
+            (S, "selections", 1),
+            "constant 65536 is wider than",
+        ),
+        (
+            change(admission=((), (), (1,))),
+            (T, "admission", 0),
+            "it names a selection that is not there",
+        ),
+        (
+            change(admission=((1, 0b100), (), ())),
+            (R, "admission", 1),
+            "it names a selection that is not there",
+        ),
         (
             change(
                 selections=((), (Selection(False, ()),) * 2, ()), admission=((), (3,) * 128, ())
             ),
-            "stream 1: 258 places for comparisons and admission masks, at most 256",
+            (S, "selections", None),
+            "258 places for comparisons and admission masks, at most 256",
         ),
-        (change(windows=GOOD.windows * 65), "65 queries, at most 64"),
-        (change(windows=(GOOD.windows[0][:2],)), "query 0: 2 windows for 3 streams"),
+        (change(windows=GOOD.windows * 65), (None, "windows", None), "65 queries, at most 64"),
         (
-            change(windows=(GOOD.windows[0], (RANGE(TINY.longest_range + 1),) * 3)),
-            f"query 1: a RANGE is longer than {TINY.longest_range} ticks",
+            change(windows=(GOOD.windows[0][:2],)),
+            (None, "windows", 0),
+            "2 windows for 3 streams",
         ),
         (
-            change(windows=(GOOD.windows[0], (ROWS(LONGEST_ROWS + 1),) * 3)),
-            f"query 1: a ROWS window is longer than {LONGEST_ROWS}",
+            change(windows=(GOOD.windows[0], (UNBOUNDED, RANGE(TINY.longest_range + 1), ROWS(1)))),
+            (S, "windows", 1),
+            f"RANGE {TINY.longest_range + 1} is longer than {TINY.longest_range}",
         ),
-        (routed(t1=None), "raw stream 1 has no route row"),
-        (routed(t256=Route()), "route tag 256, at most 255"),
-        (routed(t3=Route(insert=True)), "route tag 3 inserts, only raw tuples may"),
-        (routed(t3=Route(probes=frozenset({3}))), "route tag 3 probes an area not there"),
-        (routed(t4=Route(queries=frozenset({0, 1}))), "route tag 4 satisfies a query not there"),
+        (
+            change(windows=(GOOD.windows[0], (ROWS(1), ROWS(1), ROWS(LONGEST_ROWS + 1)))),
+            (T, "windows", 1),
+            f"ROWS {LONGEST_ROWS + 1} is longer than {LONGEST_ROWS}",
+        ),
+        (routed(t1=None), (None, "routes", S), "a raw stream has no row"),
+        (routed(t256=Route()), (None, "routes", 256), "the last tag is 255"),
+        (
+            routed(t3=Route(insert=True)),
+            (None, "routes", 3),
+            "it inserts, only raw tuples may",
+        ),
+        (
+            routed(t3=Route(probes=frozenset({3}))),
+            (None, "routes", 3),
+            "it names area 3, which is not there",
+        ),
+        (
+            routed(t4=Route(queries=frozenset({0, 1}))),
+            (None, "routes", 4),
+            "it names query 1, which is not there",
+        ),
+        (change(filters=(0, 0)), (None, "filters", None), "2 filters for 1 queries"),
+        (
+            change(filters=(1,)),
+            (None, "filters", 0),
+            "it names a selection that tuples of route tag 4 do not have",
+        ),
+        (
+            dataclasses.replace(
+                routed(t1=Route(True, GOOD.routes[S].probes, frozenset({0}))), filters=(2,)
+            ),
+            (S, "filters", 0),
+            "it names a selection that tuples of route tag 1 do not have",
+        ),
     ],
 )
-def test_tables_refused(tables: Tables, reason: str) -> None:
+def test_tables_refused(tables: Tables, where: Place, reason: str) -> None:
     refusal = refused(tables)
     assert reason in refusal.reason
-    assert refusal.area is None
+    assert place(refusal) == where
 
 
 @pytest.mark.parametrize(
     ("members", "reason"),
     [
         ({"streams": 2}, "3 streams, the device has 2"),
-        ({"selections": 0}, "stream 0: 1 selections, at most 0"),
-        ({"attributes": 1}, "stream 1: selection on attribute 1"),
-        ({"tags": 8}, "route tag 8, at most 7"),
-        ({"comparisons": 1}, "stream 0: 2 places for comparisons and admission masks, at most 1"),
+        ({"selections": 0}, "1 selections, at most 0"),
+        ({"attributes": 1}, "it compares attribute 1, which is not there"),
+        ({"tags": 8}, "the last tag is 7"),
+        ({"comparisons": 1}, "2 places for comparisons and admission masks, at most 1"),
         ({"comparisons": 2}, None),
         ({"attribute_width": 8}, None),
     ],
@@ -400,22 +505,26 @@ def test_a_tag_may_not_probe_what_it_carries() -> None:
     executed = with_area(back, R, combinations=(), program=assemble(Emit(63, FINAL), Nop()))
     for tables in (stated, executed):
         refusal = refused(tables)
-        assert refusal.reason == f"route tag {first} probes a stream it already carries"
-        assert refusal.area == R
+        assert refusal.reason == "it probes a stream that it carries already"
+        assert place(refusal) == (R, "routes", first)
 
 
 def test_a_raw_tuple_may_not_join_with_its_own_window() -> None:
     own = routed(t0=Route(True, frozenset({R})))
     refusal = refused(with_area(own, R, program=assemble(Emit(63, FINAL), Nop())))
-    assert refusal.reason == "route tag 0 probes a stream it already carries"
+    assert refusal.reason == "it probes a stream that it carries already"
+    assert place(refusal) == (R, "routes", R)
 
 
 def test_nothing_joins_to_a_raw_tag() -> None:
-    refusal = refused(
-        with_area(GOOD, S, program=assemble(Jmpct(R, 2), Emit(63, T), Nop()), combinations=())
+    executed = with_area(
+        GOOD, S, program=assemble(Jmpct(R, 2), Emit(63, T), Nop()), combinations=()
     )
-    assert refusal.reason == "tag 0 joins to tag 2, a raw tuple's"
-    assert refusal.area == S
+    stated = with_area(GOOD, S, combinations=(ROW, dataclasses.replace(ROW, post_tag=T)))
+    for tables, row in ((executed, ("program", 1)), (stated, ("combinations", 1))):
+        refusal = refused(tables)
+        assert refusal.reason == "tag 0 joins to tag 2, a raw tuple's"
+        assert place(refusal) == (S, *row)
 
 
 def test_a_ring_of_tags_is_refused() -> None:
@@ -423,7 +532,8 @@ def test_a_ring_of_tags_is_refused() -> None:
     ring = routed(t3=Route(probes=frozenset({S})))
     code = assemble(Jmpct(R, 2), Emit(63, 3), Jmpct(3, 4), Emit(63, 3), Nop())
     refusal = refused(with_area(ring, S, program=code, combinations=()))
-    assert refusal.reason == "route tag 3 probes a stream it already carries"
+    assert refusal.reason == "it probes a stream that it carries already"
+    assert place(refusal) == (S, "routes", 3)
 
 
 def test_what_no_raw_tuple_gets_to_may_be_a_ring() -> None:
@@ -469,21 +579,18 @@ def test_good_groups_pass() -> None:
 @pytest.mark.parametrize(
     ("tag", "grouped", "reason"),
     [
-        (FINAL, Grouped(1, None, None, 1), "are of query 1, which the tag does not satisfy"),
-        (
-            R,
-            Grouped(0, None, None, 1),
-            "route tag 0 are of query 0, which the tag does not satisfy",
-        ),
-        (200, Grouped(0, None, None, 1), "route tag 200 are of query 0"),
-        (FINAL, Grouped(0, (3, 0), None, 1), "name an attribute that is not there"),
-        (FINAL, Grouped(0, None, (S, 4), 1), "name an attribute that is not there"),
-        (FINAL, Grouped(0, None, None, 0), "are of periods of 0 ticks"),
+        (FINAL, Grouped(1, None, None, 1), "it groups query 1, which the tag does not satisfy"),
+        (R, Grouped(0, None, None, 1), "it groups query 0, which the tag does not satisfy"),
+        (200, Grouped(0, None, None, 1), "it groups query 0, which the tag does not satisfy"),
+        (FINAL, Grouped(0, (3, 0), None, 1), "it names an attribute that is not there"),
+        (FINAL, Grouped(0, None, (S, 4), 1), "it names an attribute that is not there"),
+        (FINAL, Grouped(0, None, None, 0), "its periods are 0 ticks long"),
     ],
 )
 def test_groups(tag: int, grouped: Grouped, reason: str) -> None:
-    with pytest.raises(LoadRefused, match=reason):
-        check(dataclasses.replace(GOOD, grouped={tag: grouped}), TINY)
+    refusal = refused(dataclasses.replace(GOOD, grouped={tag: grouped}))
+    assert refusal.reason == reason
+    assert place(refusal) == (None, "grouped", tag)
 
 
 def test_groups_by_a_stream_that_is_not_there() -> None:
@@ -492,5 +599,6 @@ def test_groups_by_a_stream_that_is_not_there() -> None:
     )
     tag = max(tag for tag, route in pair.routes.items() if route.queries)
     check(dataclasses.replace(pair, grouped={tag: Grouped(0, (S, 0), None, 1)}), TINY)
-    with pytest.raises(LoadRefused, match="are by a stream that it does not carry"):
-        check(dataclasses.replace(pair, grouped={tag: Grouped(0, (T, 0), None, 1)}), TINY)
+    refusal = refused(dataclasses.replace(pair, grouped={tag: Grouped(0, (T, 0), None, 1)}))
+    assert refusal.reason == "it groups by a stream that the tag does not carry"
+    assert place(refusal) == (None, "grouped", tag)

@@ -173,17 +173,21 @@ GROUPED = taken_apart(encode(dataclasses.replace(TABLES, grouped={255: GROUPS}),
         (put_together(HEAD, BODY, version=0), "format version 0"),
         (IMAGE[:-1] + bytes([IMAGE[-1] ^ 1]), "checksum does not match"),
         (IMAGE[:-5], "truncated or altered: .* its header says"),
-        (put_together(HEAD, BODY[:-1]), "truncated: a section ends early"),
-        (put_together(HEAD, b""), "truncated: a section ends early"),
-        (put_together(HEAD, BODY + b"\1\0\0\0\0\0"), "its list of groups has nothing in it"),
+        (
+            put_together(HEAD, BODY[:-1]),
+            "area 2, windows, query 1: truncated: a section ends early",
+        ),
+        (put_together(HEAD, b""), "refused: groups: truncated: a section ends early"),
+        (put_together(HEAD, BODY[:3]), "refused: groups, stream 1: truncated"),
+        (put_together(HEAD, BODY + b"\1\0\0\0\0\0"), "refused: grouped: there is nothing in it"),
         (put_together(HEAD, BODY + GROUPED + b"\0\0"), "2 bytes left over after the last section"),
-        (put_together(HEAD, BODY + GROUPED[:-1]), "truncated: a section ends early"),
+        (put_together(HEAD, BODY + GROUPED[:-1]), "refused: grouped, tag 255: truncated"),
         (
             put_together(HEAD, BODY + b"\0\0\2\0" + GROUPED[4:] + GROUPED[4:]),
-            "a route tag is grouped twice",
+            "image refused: grouped, tag 255: the tag is there twice",
         ),
-        (put_together(HEAD, BODY + b"\0\0"), "its list of filters has nothing in it"),
-        (put_together(HEAD, BODY + b"\0"), "truncated: a section ends early"),
+        (put_together(HEAD, BODY + b"\0\0"), "refused: filters: there is nothing in it"),
+        (put_together(HEAD, BODY + b"\0"), "refused: filters: truncated"),
         (put_together(b"", BODY), "its configuration is malformed: not JSON"),
         (put_together(b"[" * 60_000, BODY), "its configuration is malformed: not JSON"),
         (put_together(b"\xff\xfe{}", BODY), "its configuration is malformed: not JSON"),
@@ -208,25 +212,40 @@ def body_with(old: bytes, new: bytes) -> bytes:
         # comparison: attribute, condition, constant; the constant occurs nowhere else
         (
             body_with(b"\x03\x05" + struct.pack("<I", 0xFFFF), b"\x03\x08\xff\xff\0\0"),
-            "condition code 8 is not defined",
+            "area 0, selections, row 0: condition code 8 is not defined",
         ),
         # factor 3, 2, 1, FALSE
-        (body_with(b"\x03\x02\x01\x07", b"\x03\x02\x01\xff"), "condition code 255 is not"),
+        (
+            body_with(b"\x03\x02\x01\x07", b"\x03\x02\x01\xff"),
+            "area 0, factors, row 1: condition code 255 is not",
+        ),
         # window: the longest ROWS
         (
             body_with(ROWS_WINDOW, b"\x04" + ROWS_WINDOW[1:]),
-            "window kind 4 is not defined",
+            "area 0, windows, query 1: window kind 4 is not defined",
         ),
         # the route row of tag 255 becomes a second row of tag 3
-        (body_with(b"\xff\x00\x00\x00\x02", b"\x03\x00\x00\x00\x02"), "a route tag has two rows"),
+        (
+            body_with(b"\xff\x00\x00\x00\x02", b"\x03\x00\x00\x00\x02"),
+            "refused: routes, tag 3: the tag is there twice",
+        ),
         # the guard of tag 2 becomes a second guard of tag 0
-        (body_with(GUARDS, b"\x02\x00\x00\x00\x00\x01"), "a route tag has two guards in an area"),
+        (
+            body_with(GUARDS, b"\x02\x00\x00\x00\x00\x01"),
+            "area 1, guards, tag 0: the tag is there twice",
+        ),
         (
             body_with(GUARDS, b"\x02\x00\x00\x01\x02\x00"),
-            "factor 0, which a combination of the tag",
+            "area 1, guards, tag 2: it is factor 0, which a combination",
         ),
-        (body_with(GUARDS, b"\x02\x00\x00\x01\x02\x02"), "guard of tag 2 names factor 2"),
-        (body_with(GUARDS, b"\x02\x00\x00\x01\x04\x01"), "guard of tag 4 is of a tag that has"),
+        (
+            body_with(GUARDS, b"\x02\x00\x00\x01\x02\x02"),
+            "area 1, guards, tag 2: it names factor 2",
+        ),
+        (
+            body_with(GUARDS, b"\x02\x00\x00\x01\x04\x01"),
+            "area 1, guards, tag 4: the tag has no route",
+        ),
     ],
 )
 def test_codes_that_are_not_defined(image: bytes, reason: str) -> None:
@@ -238,7 +257,7 @@ def test_a_program_at_fault_is_refused_with_its_place() -> None:
     program = struct.pack("<HII", 2, 0x10000, 0)
     with pytest.raises(LoadRefused, match="word 10001 encodes no instruction") as caught:
         decode(body_with(program, struct.pack("<HII", 2, 0x10001, 0)), TINY)
-    assert (caught.value.area, caught.value.address) == (0, 0)
+    assert (caught.value.area, caught.value.table, caught.value.row) == (0, "program", 0)
     with pytest.raises(LoadRefused, match="word FFFFFFFF encodes no instruction"):
         decode(body_with(program, struct.pack("<HII", 2, 0xFFFFFFFF, 0)), TINY)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,14 @@ import pytest
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.lease import (
+    _describe,
+    _error,
     batch_from_arrow,
     batch_to_arrow,
     results_from_arrow,
     results_to_arrow,
 )
-from seustream.hdl.device import Batch, Groups, HandedOver, Results
+from seustream.hdl.device import Batch, Groups, HandedOver, LoadRefused, Results
 from tests.cosim.bridge.serving import TINY, bridge, compiled
 
 
@@ -62,6 +65,31 @@ def test_a_batch_of_something_else_is_refused(fault: str) -> None:
     with pytest.raises(BridgeError) as caught:
         batch_from_arrow(rows)
     assert caught.value.kind == "schema"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        LoadRefused("too long"),
+        LoadRefused("too long", 2, "program", 0),
+        LoadRefused("too long", 1, "combinations", 3),
+        LoadRefused("too long", table="windows"),
+    ],
+)
+def test_a_refusal_has_its_place_at_the_client(refusal: LoadRefused) -> None:
+    again = _error(json.loads(json.dumps(_describe(refusal))))
+    assert str(again) == str(refusal)
+    assert vars(again) == vars(refusal)
+
+
+def test_a_bridge_of_before_gives_areas_and_addresses_and_so_does_this_one() -> None:
+    before = {"is": "load", "reason": "too long", "area": 2, "address": 7}
+    program = LoadRefused("too long", 2, "program", 7)
+    assert vars(_error(before)) == vars(program)
+    assert before.items() <= _describe(program).items()
+    nowhere = _error({"is": "load", "reason": "too long", "area": None, "address": None})
+    assert vars(nowhere) == vars(LoadRefused("too long"))
+    assert _describe(LoadRefused("too long", 2, "factors", 7))["address"] is None
 
 
 def test_one_holds_the_device(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seustream.compiler.wjasip.image import encode
+from seustream.compiler.wjasip.image import decode, encode
 from seustream.cosim.processor.bits import Words, unpack
 from seustream.cosim.processor.device import ProcessorDevice
 from seustream.hdl.config import CONFIGURATIONS
-from seustream.hdl.control_words import ControlOperation, Verdict
+from seustream.hdl.control_words import ControlOperation, Target, Verdict, load_commands
 from seustream.hdl.device import LoadRefused, NotLoaded
 from tests.cosim.contract import EQUALITY
 from tests.cosim.queries import R, S, arrivals, batch, build
@@ -71,14 +71,35 @@ def test_an_image_is_begun_written_and_committed() -> None:
 
 def test_what_is_refused_is_given_up_and_the_device_as_it_was() -> None:
     one, ports = device()
-    ports.refused, ports.verdict = 5, next(v for v in Verdict if v is not Verdict.OK)
-    with pytest.raises(LoadRefused, match="was answered"):
-        one.load(IMAGE)
-    assert ControlOperation(ports.asked[-1]) is ControlOperation.ABORT
-    with pytest.raises(NotLoaded):
-        one.push(batch(arrivals([(R, 1, (5,))])))
+    commands = [*load_commands(decode(IMAGE, TINY), TINY)]
+    for target, place in (
+        (Target.INSTRUCTION, (1, "instruction", 2)),
+        (Target.TERMS, (2, "terms", 7)),
+        (Target.DESTINATION, (None, "destination", 3)),
+    ):
+        wanted = (place[0] or 0, place[2])
+        at = next(
+            n
+            for n, c in enumerate(commands)
+            if c.target == target and (c.unit, c.address) == wanted
+        )
+        ports.refused, ports.verdict = len(ports.asked) + 1 + at, Verdict.BAD_ADDRESS
+        with pytest.raises(LoadRefused, match="was answered: bad address") as caught:
+            one.load(IMAGE)
+        assert (caught.value.area, caught.value.table, caught.value.row) == place
+        assert ControlOperation(ports.asked[-1]) is ControlOperation.ABORT
+        with pytest.raises(NotLoaded):
+            one.push(batch(arrivals([(R, 1, (5,))])))
     one.load(IMAGE)
     assert not len(one.push(batch(arrivals([(R, 1, (5,))]))))
+
+
+def test_a_load_that_is_not_begun_has_no_place() -> None:
+    one, ports = device()
+    ports.refused, ports.verdict = 0, Verdict.LOADING
+    with pytest.raises(LoadRefused, match="was answered: loading") as caught:
+        one.load(IMAGE)
+    assert (caught.value.area, caught.value.table, caught.value.row) == (None, None, None)
 
 
 def test_a_batch_is_cut_where_counters_would_come_round_and_fillers_go_before() -> None:
