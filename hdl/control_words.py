@@ -338,8 +338,8 @@ def _probe_plan(
     config: DeviceConfig,
 ) -> int:
     """Encodes an area's plan for probes of a tag: `Layouts.interest`, followed by `Layouts.probe_plan`."""
-    interest = program.interest(tag)
-    plan = sum(1 << factor for factor in interest or ()) | (interest is None) << config.factors
+    interest = interest_mask(program, tag)
+    plan = 1 << config.factors if interest is None else interest
     at = config.factors + 1
     plan |= (rows.start | len(rows) << ROW_BITS) << at + 7
     if config.lanes:
@@ -389,10 +389,23 @@ def _join_row(row: JoinRow) -> int:
     )
 
 
+def interest_mask(program: AreaProgram, tag: int) -> int | None:
+    """Returns factors of which at least one holds in every pair that is worth executing; None: every pair
+    may be."""
+    interest = program.interest(tag)
+    return None if interest is None else sum(1 << factor for factor in interest)
+
+
+def term_masks(program: AreaProgram, tag: int) -> list[int]:
+    """Returns conjunctions of factors, at most `TERMS`, at least one of which holds in every pair that is worth
+    executing."""
+    found = program.terms(tag, TERMS)
+    return [sum(1 << factor for factor in term) for term in sorted(found, key=sorted)] or [0]
+
+
 def _terms(program: AreaProgram, tag: int, config: DeviceConfig) -> int:
     """Encodes conjunctions as masks of factors; the first one is repeated to fill all places."""
-    found = program.terms(tag, TERMS)
-    masks = [sum(1 << factor for factor in term) for term in sorted(found, key=sorted)] or [0]
+    masks = term_masks(program, tag)
     masks += masks[:1] * (TERMS - len(masks))
     return sum(mask << config.factors * place for place, mask in enumerate(masks))
 

@@ -271,6 +271,8 @@ _ROWS_BY = {
     "program": "address",
     "guards": "tag",
     "join rows": "tag",
+    "interest": "tag",
+    "terms": "tag",
     "routes": "tag",
     "windows": "query",
     "filters": "query",
@@ -284,7 +286,7 @@ class LoadRefused(ValueError):
     place.
 
     area   the join area, which has the number of its stream
-    table  the table of the image, or what a loader derives from a program: `join rows`
+    table  the table of the image, or what a loader derives from a program: `join rows`, `interest`, `terms`
     row    the row of the table: its place in the list, in `program` the address, in `groups` the stream, in
            `windows` and `filters` the query, in any other table that is by route tag the tag
     """

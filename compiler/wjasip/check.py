@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import functools
 
-from seustream.compiler.wjasip.equivalence import TooIntricate, join_alike
+from seustream.compiler.wjasip.equivalence import TooIntricate, join_alike, losing
 from seustream.hdl import isa
 from seustream.hdl.config import DeviceConfig
-from seustream.hdl.control_words import ROWS_BITS
+from seustream.hdl.control_words import ROWS_BITS, interest_mask, term_masks
 from seustream.hdl.device import Area, LoadRefused, Tables, WindowKind
 from seustream.hdl.isa import Condition
 from seustream.hdl.program import AreaProgram
@@ -270,12 +270,14 @@ def _check_area(tables: Tables, config: DeviceConfig, number: int) -> AreaProgra
 
 
 def _check_derived(tables: Tables, number: int, derived: AreaProgram) -> None:
-    """Proves what a loader derives from a program: the rows by which the processor decides if they are few
-    enough."""
+    """Proves what a loader derives from a program: the masks by which the lanes drop pairs, and the rows by
+    which the processor decides if they are few enough."""
     program = derived.instructions
     for tag, route in sorted(tables.routes.items()):
         if number not in route.probes:
             continue
+        lossy = losing(program, tag, interest_mask(derived, tag), term_masks(derived, tag))
+        _want(lossy is None, "it drops pairs that the program joins", number, lossy, tag)
         rows = derived.rows(tag, _MOST_ROWS)
         if rows is None:
             continue

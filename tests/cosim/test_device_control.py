@@ -288,16 +288,22 @@ def test_a_refused_image_leaves_the_device_as_it_was(
     assert after == sorted(rows_of(run(untouched, raws[10:])))
 
 
-@pytest.mark.parametrize("table", ["join rows"])
+@pytest.mark.parametrize("table", ["join rows", "interest", "terms"])
 def test_what_a_loader_derives_wrongly_leaves_the_device_as_it_was(
     new_device: NewDevice, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """With such rows or masks, the lanes would drop a pair that joins, without a word."""
     raws = arrivals([(t % 2, t, (t % 3,)) for t in range(20)])
     device, untouched = (loaded(new_device, GOOD) for _ in range(2))
     run(device, raws[:10])
     run(untouched, raws[:10])
     with monkeypatch.context() as faulty:
-        faulty.setattr(AreaProgram, "rows", lambda *_: [])
+        if table == "join rows":
+            faulty.setattr(AreaProgram, "rows", lambda *_: [])
+        elif table == "interest":
+            faulty.setattr(AreaProgram, "interest", lambda *_: frozenset([0]))
+        else:
+            faulty.setattr(AreaProgram, "terms", lambda *_: frozenset([frozenset([0])]))
         with pytest.raises(LoadRefused) as caught:
             device.load(encode(build([PAIRS, QUERIES[0]]), TINY))
     assert named(caught.value) == (R, table, S)

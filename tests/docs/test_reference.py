@@ -457,7 +457,7 @@ def test_image() -> None:
     assert sections == [field.name for field in dataclasses.fields(device.Tables)]
     refused = {name for row in table(text, "table") for name in codes(row[0])}
     fields = (*dataclasses.fields(device.Tables), *dataclasses.fields(device.Area))
-    assert refused - {field.name for field in fields} == {"join rows"}
+    assert refused - {field.name for field in fields} == {"join rows", "interest", "terms"}
     assert {field.name for field in fields} - refused == {"areas"}
     for altered in (image[:-1], image[:40] + b"\0" + image[41:], b"X" + image[1:]):
         with pytest.raises(LoadRefused):

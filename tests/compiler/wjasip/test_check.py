@@ -215,6 +215,23 @@ def test_rows_that_could_not_be_proved_in_any_time(monkeypatch: pytest.MonkeyPat
     assert place(refusal) == (R, "join rows", T)
 
 
+@pytest.mark.parametrize("table", ["terms", "interest"])
+def test_masks_that_would_lose_what_the_program_joins(
+    table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    derive = getattr(AreaProgram, table)
+
+    def too_narrow(self: AreaProgram, tag: int, *most: int) -> object:
+        found = derive(self, tag, *most)
+        wrong = {"terms": frozenset([frozenset([15])]), "interest": frozenset()}
+        return wrong[table] if tag == R and self.joins(tag) else found
+
+    monkeypatch.setattr(AreaProgram, table, too_narrow)
+    refusal = refused(GOOD)
+    assert refusal.reason == "it drops pairs that the program joins"
+    assert place(refusal) == (S, table, R)
+
+
 def test_a_join_to_a_tag_without_a_route() -> None:
     refusal = refused(with_area(GOOD, T, program=assemble(Nop(), Emit(0, 200), Nop())))
     assert refusal.reason == "JOIN 0,200: the tag has no route"

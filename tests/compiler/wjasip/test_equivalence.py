@@ -1,5 +1,5 @@
-"""Proves that rows equal their program and finds each planted fault in them; compares diagrams with
-truth tables."""
+"""Proves that rows equal their program and that masks lose no pair, and finds each planted fault in
+them; compares diagrams with truth tables."""
 
 from __future__ import annotations
 
@@ -10,11 +10,21 @@ from collections.abc import Sequence
 
 import pytest
 
-from seustream.compiler.wjasip.equivalence import ALWAYS, NEVER, Diagrams, TooIntricate, join_alike
+from seustream.compiler.wjasip.equivalence import (
+    ALWAYS,
+    NEVER,
+    Diagrams,
+    TooIntricate,
+    join_alike,
+    losing,
+)
 from seustream.hdl import isa
+from seustream.hdl.control_words import interest_mask, term_masks
 from seustream.hdl.isa import Condition
 from seustream.hdl.program import AreaProgram, JoinRow
-from tests.hdl.programs import random_program, truth_tables
+from tests.cosim.generate import random_queries
+from tests.cosim.queries import build
+from tests.hdl.programs import execute, random_program, truth_tables
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -116,3 +126,112 @@ def test_a_function_that_would_need_a_huge_diagram_is_refused() -> None:
     by_halves = [JoinRow(frozenset(range(pairs)), 4, True), *rows]
     with pytest.raises(TooIntricate):
         join_alike([isa.Emit(17, 4), *code], 0, by_halves, most=10_000)
+
+
+def mask(*factors: int) -> int:
+    return sum(1 << factor for factor in factors)
+
+
+def test_masks_lose_what_they_ask_too_much_of() -> None:
+    code = [
+        ONE, TWO, THREE, isa.Jmpct(3, 6), isa.AndRegisters(0, 1, 16), isa.Emit(16, 5), isa.Emit(2, 6),
+        isa.Nop(),
+    ]  # fmt: skip
+    for interest, terms, lost in (
+        (None, [0], None),
+        (mask(0, 2), [mask(0, 1), mask(2)], None),
+        (mask(1, 2), [mask(1), mask(2)], None),
+        (mask(2), [0], "interest"),
+        (0, [0], "interest"),
+        (None, [mask(0, 1)], "terms"),
+        (None, [mask(0, 1, 2), mask(2)], "terms"),
+        (None, [], "terms"),
+    ):
+        assert losing(code, 3, interest, terms) == lost, (interest, terms)
+    assert losing(code, 2, mask(2), [mask(2)]) is None, "the tag jumps over the first JOIN"
+    assert losing([isa.Emit(2, 6), isa.Nop()], 2, 0, [0]) is None, "it joins nothing"
+
+
+def test_masks_do_not_count_on_selections_or_on_what_always_holds() -> None:
+    selected = isa.WINDOW_SELECTION_REGISTERS.start
+    code = [ONE, isa.OrRegisters(0, selected, 16), isa.Emit(16, 5), isa.Nop()]
+    assert losing(code, 0, mask(0), [0]) == "interest"
+    assert losing(code, 0, None, [mask(0)]) == "terms"
+    both = [ONE, isa.AndRegisters(0, selected, 16), isa.Emit(16, 5), isa.Nop()]
+    assert losing(both, 0, mask(0), [mask(0)]) is None
+    always = [isa.Cmp(0, 0, 0, Condition.TRUE, 0), isa.Jmpli(), isa.Emit(63, 5), isa.Nop()]
+    assert losing(always, 0, mask(0), [mask(0)]) is None
+    never = [isa.Cmp(0, 0, 0, Condition.FALSE, 0), isa.Emit(63, 5), isa.Nop()]
+    assert losing(never, 0, mask(0), [0]) == "interest"
+
+
+def lost(program: AreaProgram, tag: int) -> str | None:
+    """Returns what the masks that a processor gets for a tag would lose."""
+    masks = interest_mask(program, tag), term_masks(program, tag)
+    return losing(program.instructions, tag, *masks)
+
+
+def tightened(
+    interest: int | None, terms: list[int], chance: random.Random
+) -> tuple[int | None, list[int]]:
+    """Plants one fault: a term lacks, or asks for one factor more, or the interest is in one less."""
+    terms = [*terms]
+    at = chance.randrange(len(terms))
+    kind = chance.randrange(3)
+    if kind == 0 and interest:
+        interest &= ~(1 << chance.choice([n for n in range(16) if interest >> n & 1]))
+    elif kind == 1:
+        terms[at] |= 1 << chance.randrange(16)
+    else:
+        del terms[at]
+    return interest, terms
+
+
+def test_masks_of_random_programs_are_proved_and_faults_in_them_are_found() -> None:
+    """By brute force: for each outcome of the factors, with every selection."""
+    seen = Counter[object]()
+    for seed in range(200):
+        chance = random.Random(seed)
+        code = random_program(chance, chance.choice([6, 20, 50]), 5)
+        program = AreaProgram(tuple(instruction.encode() for instruction in code))
+        factors = range(len(program.compares))
+        fixed = {Condition.TRUE: True, Condition.FALSE: False}
+        every = (1 << 16) - 1
+        for tag in range(4):
+            assert lost(program, tag) is None, (seed, tag)
+            interest, terms = tightened(
+                interest_mask(program, tag), term_masks(program, tag), chance
+            )
+            loses = set()
+            for outcome in range(1 << len(factors)):
+                held = [
+                    fixed.get(Condition(it.condition), bool(outcome >> n & 1))
+                    for n, it in enumerate(program.compares)
+                ]
+                if not execute(code, tag, lambda n, _, held=held: held[n], every, every)[1]:
+                    continue
+                bits = sum(1 << n for n, holds in enumerate(held) if holds)
+                loses |= {"terms"} if not any(term & ~bits == 0 for term in terms) else set()
+                loses |= {"interest"} if interest is not None and not interest & bits else set()
+            found = losing(code, tag, interest, terms)
+            assert found in (loses or {None}), (seed, tag, interest, terms)
+            seen[found] += 1
+    assert min(seen[what] for what in ("terms", "interest", None)) > 20, seen
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_masks_of_random_queries_are_proved_and_faults_in_them_are_found(seed: int) -> None:
+    """A mask from which no factor can be taken loses a pair as soon as it asks for one more."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    for area in build(random_queries(chance, (0, 1, 2)), (0, 1, 2)).areas:
+        program = AreaProgram(area.program)
+        for tag in {row.pre_tag for row in area.combinations}:
+            assert lost(program, tag) is None
+            interest, terms = interest_mask(program, tag), term_masks(program, tag)
+            for at, term in enumerate(terms):
+                others = terms[:at] + terms[at + 1 :]
+                if not any(other & ~term == 0 for other in others):
+                    assert losing(program.instructions, tag, interest, others) == "terms"
+            if interest is not None:
+                assert losing(program.instructions, tag, 0, terms) == "interest"
