@@ -1,8 +1,9 @@
-"""EXPLAIN ANALYZE: what each operator of a run has done, and for which queries."""
+"""EXPLAIN ANALYZE: what each operator of a run has done, and for which queries; where the cycles of its
+device went."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -39,8 +40,29 @@ class OperatorFacts:
     cycles: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class UnitFacts:
+    """One unit of a device: the shares of its cycles in which it was busy, had no work, or had work but
+    waited for another unit."""
+
+    COLUMNS: ClassVar[Columns] = (
+        ("node", "node"),
+        ("unit", "name"),
+        ("busy", lambda one: f"{100 * one.busy:.0f} %"),
+        ("starved", lambda one: f"{100 * one.starved:.0f} %"),
+        ("blocked", lambda one: f"{100 * one.blocked:.0f} %"),
+    )
+
+    node: str
+    name: str
+    busy: float
+    starved: float
+    blocked: float
+
+
 def analyzed(run: GraphRun, queries: Collection[str]) -> list[str]:
-    """Returns, as lines, the operators that some queries go through; the run has to have meters."""
+    """Returns, as lines, the operators that some queries go through, and the units of their devices as
+    `read_units` found them; the run has to have meters."""
     meters, known = run.meters, set(run.compilation.program.names)
     if meters is None or not queries:
         return []
@@ -63,7 +85,27 @@ def analyzed(run: GraphRun, queries: Collection[str]) -> list[str]:
         )
         for own, gives in found.items()
     )
-    return [*left, *([""] if left and facts else []), *write(facts)]
+    lines = left
+    for table in (facts, tuple(_units(run, found))):
+        lines += [*([""] if lines and table else []), *write(table)]
+    return lines
+
+
+def _units(run: GraphRun, owns: Collection[str]) -> Iterator[UnitFacts]:
+    for own in owns:
+        one = run.operators[own]
+        for name, unit in one.units.items() if isinstance(one, HostDriver) else ():
+            total = (unit.busy + unit.starved + unit.blocked) or 1
+            shares = unit.busy / total, unit.starved / total, unit.blocked / total
+            yield UnitFacts(own, name, *shares)
+
+
+def read_units(run: GraphRun) -> None:
+    """Reads how the devices of a run have spent their cycles, those that count them. Only the thread that
+    uses the devices may do so."""
+    for one in run.operators.values():
+        if isinstance(one, HostDriver):
+            one.read_units()
 
 
 def seconds_of(run: GraphRun) -> dict[str, float]:

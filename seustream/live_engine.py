@@ -13,7 +13,7 @@ from seustream.api import aside
 from seustream.compiler.pipeline import Compilation, Options
 from seustream.cosim.bridge import protocol as p
 from seustream.devices import ENGINE, device
-from seustream.engine.analyze import analyzed
+from seustream.engine.analyze import analyzed, read_units
 from seustream.engine.assembly import streams_read
 from seustream.engine.graph import GraphRun
 from seustream.engine.meters import RunMeters
@@ -78,6 +78,8 @@ class EngineQueries(LiveQueries):
             self._push(table.name, rows)
             self._end(table.name)
         wanted = [one.target for one in self._requests(asked) if one.verb == "analyze"]
+        if wanted:
+            read_units(after)
         return [*self._answers(asked), *analyzed(after, wanted)]
 
     def _catch_up(self) -> None:

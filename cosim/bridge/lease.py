@@ -33,6 +33,7 @@ from seustream.hdl.device import (
     NotLoaded,
     Results,
     Status,
+    UnitCycles,
 )
 
 BATCH = pa.schema(
@@ -129,7 +130,11 @@ def serve_device(
 ) -> None:
     """Answers one client until it goes."""
     writer.begin(RESULTS)
-    info = {"config": device.config.to_json(), "cycles": getattr(device, "cycles", None)}
+    info = {
+        "config": device.config.to_json(),
+        "cycles": getattr(device, "cycles", None),
+        "units": hasattr(device, "units"),
+    }
     writer.write_metadata(json.dumps({"ok": info}).encode())
     while True:
         try:
@@ -174,6 +179,10 @@ def _answer(
             device.reset()
         case "status":
             pass
+        case "units" if hasattr(device, "units"):
+            return {
+                "ok": {name: dataclasses.astuple(it) for name, it in device.units().items()}
+            }, None
         case _:
             raise BridgeError("unknown", f"a device does not {do!r:.30}")
     status = dataclasses.asdict(device.status())
@@ -218,6 +227,7 @@ class RemoteDevice:
             raise from_flight(error) from None
         self._config = DeviceConfig.from_json(json.dumps(info["config"]))
         self._has_clock = info["cycles"] is not None
+        self._has_units = info.get("units", False)
 
     @property
     def config(self) -> DeviceConfig:
@@ -228,6 +238,11 @@ class RemoteDevice:
         """Returns the clock cycles of a device that has a clock."""
         found = self._ask({"do": "status"})[0]["cycles"] if self._has_clock else None
         return None if found is None else int(found)
+
+    def units(self) -> dict[str, UnitCycles]:
+        """Returns units as in `seustream.hdl.device.Clocked`, none of a device that does not count them."""
+        found = self._ask({"do": "units"})[0] if self._has_units else {}
+        return {name: UnitCycles(*counts) for name, counts in found.items()}
 
     def load(self, image: bytes) -> None:
         self._ask({"do": "load", "image": base64.b64encode(image).decode()})

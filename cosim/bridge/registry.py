@@ -76,6 +76,8 @@ class Catalogue:
             if change.carried or gone:
                 self._change(replace(change, dropped=gone), kept=message.kept)
         self._settle()
+        if change.analyzed:
+            self.session.read_units()
         with self.session.changed:
             figures = analyzed(self.session.run, change.analyzed)
         figures += map(_figures, self.listed() if change.lists else ())

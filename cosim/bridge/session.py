@@ -44,6 +44,7 @@ from seustream.cosim.bridge.saving import Saving
 from seustream.cosim.bridge.standing import standing
 from seustream.cosim.bridge.stuck import Watch
 from seustream.cosim.bridge.world import MACHINE, World
+from seustream.engine.analyze import read_units
 from seustream.engine.completeness import BEGINNING, complete_from
 from seustream.engine.graph import GraphRun
 from seustream.engine.lineage import redefined
@@ -89,7 +90,7 @@ class Session:
         self.failure: str | None = None
         self.device_status: tuple[Status, ...] = ()
         self.cycles = self._cycles()
-        self._stopping = self._is_at_rest = False
+        self._stopping = self._is_at_rest = self._to_read_units = False
         self.busy_seconds = self._waited = 0.0
         self.reading, self.saving = Reading(self), Saving(self)
         self._lost: dict[str, str] = {}
@@ -318,14 +319,29 @@ class Session:
                     raise self.busy("rows wait to be processed")
                 self.changed.wait(left)
 
+    def read_units(self) -> None:
+        """Has the thread read how the devices have spent their cycles, once no row is in them. If that takes
+        too long, what was read before stays."""
+        until = self.world.now() + self.limits.patience
+        with self.changed:
+            self._to_read_units = True
+            self.changed.notify_all()
+            while self._to_read_units and self.failure is None and not self._stopping:
+                left = until - self.world.now()
+                if left <= 0:
+                    return
+                self.changed.wait(left)
+
     # --- the thread -----------------------------------------------------------
 
     def _work(self) -> None:
         try:
             while True:
                 with self.changed:
+                    self._read_units()
                     while not self.records and not self._stopping:
                         self.changed.wait()
+                        self._read_units()
                     if self._stopping:
                         self._is_at_rest = True
                         return
@@ -373,6 +389,12 @@ class Session:
         # Only this thread may use the devices; others see the counters published here.
         self.device_status = tuple(device.status() for device in self.devices)
         self.cycles = self._cycles()
+
+    def _read_units(self) -> None:
+        if self._to_read_units:
+            read_units(self.run)
+            self._to_read_units = False
+            self.changed.notify_all()
 
     def _cycles(self) -> int | None:
         """Returns the clock cycles of the devices that have a clock; None if none has."""
@@ -449,6 +471,7 @@ class Session:
             while self.delivery.full and not self._stopping:
                 if self.reading.ahead and self.over_memory() is None:
                     break
+                self._read_units()
                 self.changed.wait()
             self._waited += self.world.now() - begun
             if self._stopping:

@@ -55,7 +55,7 @@ from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.snapshot import Snapshot, unpack
 from seustream.engine.stream.taken import taken
 from seustream.hdl.config import MAX_ATTRIBUTES, DeviceConfig, depth_for
-from seustream.hdl.device import Batch, Device, Results, Retention
+from seustream.hdl.device import Batch, Device, Results, Retention, UnitCycles
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -185,6 +185,16 @@ class HostDriver(JoinInputs):
         device.reset()  # sequence numbers start again from 0
         self.cycles_before: int | None = getattr(device, "cycles", None)
         """Those of a device with a clock, before the first tuple."""
+        self.units: dict[str, UnitCycles] = {}
+        """Those of a device that counts them, since the first tuple, when they were last read."""
+
+    def read_units(self) -> None:
+        """Reads what the units have done. The cycles that this takes count as those before the first tuple."""
+        before = getattr(self.device, "cycles", None)
+        self.units = getattr(self.device, "units", dict)()
+        if before is not None and self.cycles_before is not None:
+            after: int = getattr(self.device, "cycles")  # noqa: B009 (not every device has a clock)
+            self.cycles_before += after - before
 
     # --- the operator contract ------------------------------------------------
 

@@ -216,7 +216,7 @@ def _run(
         meters=RunMeters() if any(one.verb == "analyze" for one in c.program.requests) else None,
     )
     answer_requests(c)
-    clocks = [(device, _cycles(device), _units(device)) for device in devices]
+    begun = [_cycles(device) for device in devices]
     used = streams_read(c.program)
     tables = {name: tuples.rows for name, tuples in found.items() if name in used}
     times = Times(c.program, {name: tuples.time for name, tuples in found.items()})
@@ -236,13 +236,15 @@ def _run(
         if late:
             late = [(stream, times.rows(stream, rows)) for stream, rows in late]
             _write_late(outputs, arguments, late)
+    ended = [_cycles(device) for device in devices]  # to read what units did takes cycles, too
     if arguments.record is not None:
         from seustream.engine.sites.explain import save
 
         save(exchanged.record, arguments.record)
     if asked := {one.target for one in c.program.requests if one.verb == "analyze"}:
-        from seustream.engine.analyze import analyzed
+        from seustream.engine.analyze import analyzed, read_units
 
+        read_units(run)
         figures = analyzed(run, asked)
         print(*figures, "", sep="\n", file=sys.stderr)
     if arguments.json:
@@ -256,11 +258,11 @@ def _run(
             print(line, file=sys.stderr)
         for line in exchanged.lines:
             print(line, file=sys.stderr)
-        for device, begun, units in clocks:
-            if begun is not None:
-                print(_time(device, begun, arguments), file=sys.stderr)
-            if units:
-                print(_spent(units, _units(device)), file=sys.stderr)
+        for device, before, after in zip(devices, begun, ended, strict=True):
+            if before is not None and after is not None:
+                print(_time(device, after - before, arguments), file=sys.stderr)
+            if units := _units(device):
+                print(_spent(units), file=sys.stderr)
     return 0
 
 
@@ -308,8 +310,7 @@ def _cycles(device: Device) -> int | None:
     return known
 
 
-def _time(device: Device, begun: int, arguments: argparse.Namespace) -> str:
-    cycles = (_cycles(device) or 0) - begun
+def _time(device: Device, cycles: int, arguments: argparse.Namespace) -> str:
     taken = device.status().taken
     text = f"{cycles:,} cycles, {cycles / taken:.1f} a tuple" if taken else f"{cycles:,} cycles"
     return text + (f"; waves in {arguments.waves}" if arguments.waves is not None else "")
@@ -319,18 +320,16 @@ _SHOWN = 3  # of the busiest units, and of those that wait most
 
 
 def _units(device: Device) -> dict[str, UnitCycles]:
-    """Returns how the cycles were spent so far, for a device that counts them."""
+    """Returns how the cycles were spent since the device was reset, if it counts them."""
     found: dict[str, UnitCycles] = getattr(device, "units", dict)()
     return found
 
 
-def _spent(before: dict[str, UnitCycles], after: dict[str, UnitCycles]) -> str:
+def _spent(units: dict[str, UnitCycles]) -> str:
     """Describes the busiest units, and those that waited most for others, in shares of all cycles."""
-    busy, blocked = {}, {}
-    for name, now in after.items():
-        then = before[name]
-        busy[name], blocked[name] = now.busy - then.busy, now.blocked - then.blocked
-        every = busy[name] + blocked[name] + now.starved - then.starved
+    busy = {name: unit.busy for name, unit in units.items()}
+    blocked = {name: unit.blocked for name, unit in units.items()}
+    every = max(unit.busy + unit.starved + unit.blocked for unit in units.values()) or 1
 
     def most(cycles: dict[str, int]) -> str:
         names = sorted((n for n in cycles if 200 * cycles[n] >= every), key=lambda n: -cycles[n])

@@ -6,10 +6,10 @@ import pyarrow as pa
 
 from seustream.compiler.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
-from seustream.engine.analyze import analyzed, cycles, through
+from seustream.engine.analyze import analyzed, cycles, read_units, through
 from seustream.engine.graph import GraphRun, drive
 from seustream.engine.meters import RunMeters
-from seustream.hdl.device import Batch, Results
+from seustream.hdl.device import Batch, Results, UnitCycles
 
 TEXT = """
 CREATE STREAM R (a int); CREATE STREAM S (a int);
@@ -67,6 +67,39 @@ def test_loading_is_not_counted() -> None:
         pass
     assert device.cycles > 18_000
     assert list(cycles(run).values()) == [device.cycles - 18_000]
+
+
+class Counting(Clocked):
+    """A device with two units, one of which was busy for a quarter of the cycles. To read them takes
+    some more."""
+
+    def units(self) -> dict[str, UnitCycles]:
+        self.cycles += 50
+        taken = self.status().taken
+        return {"door": UnitCycles(taken, 2 * taken, taken), "grouping": UnitCycles(0, 0, 0)}
+
+
+def test_the_units_of_a_device_are_shown_as_they_were_read() -> None:
+    compiled = compile_text(TEXT)
+    device = Counting(compiled.options.config)
+    run = GraphRun(compiled, device, meters=RunMeters(looks=False))
+    rows = pa.table({"ts": [1, 2, 3], "a": [1, 2, 1]})
+    for _ in drive(run, {"R": rows, "S": rows}):
+        pass
+    assert not any("starved" in line for line in analyzed(run, ["one"])), "nobody has read them"
+    read_units(run)
+    assert list(cycles(run).values()) == [device.cycles - 18_000 - 50]
+    above, head, _, *units = analyzed(run, ["one"])[-5:]
+    assert above == ""
+    assert head.split() == ["node", "unit", "busy", "starved", "blocked"]
+    assert [line.replace(" %", "%").split() for line in units] == [
+        ["device", "join", "door", "25%", "50%", "25%"],
+        ["device", "join", "grouping", "0%", "0%", "0%"],
+    ]
+    assert not any("starved" in line for line in analyzed(run, ["three"])), "it has no part in them"
+    without = GraphRun(compiled, GoldenDevice(compiled.options.config), meters=RunMeters())
+    read_units(without)
+    assert not any("starved" in line for line in analyzed(without, ["one"]))
 
 
 def test_a_query_that_failed_has_no_part() -> None:

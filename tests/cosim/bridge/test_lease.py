@@ -20,7 +20,8 @@ from seustream.cosim.bridge.lease import (
     results_from_arrow,
     results_to_arrow,
 )
-from seustream.hdl.device import Batch, Groups, HandedOver, LoadRefused, Results
+from seustream.cosim.golden import GoldenDevice
+from seustream.hdl.device import Batch, Groups, HandedOver, LoadRefused, Results, UnitCycles
 from tests.cosim.bridge.serving import TINY, bridge, compiled
 
 
@@ -90,6 +91,21 @@ def test_a_bridge_of_before_gives_areas_and_addresses_and_so_does_this_one() -> 
     nowhere = _error({"is": "load", "reason": "too long", "area": None, "address": None})
     assert vars(nowhere) == vars(LoadRefused("too long"))
     assert _describe(LoadRefused("too long", 2, "factors", 7))["address"] is None
+
+
+class Counting(GoldenDevice):
+    def units(self) -> dict[str, UnitCycles]:
+        return {"door": UnitCycles(1, 2, 1 << 40), "scanner 0": UnitCycles(0, 0, 0)}
+
+
+def test_units_come_from_a_device_that_counts_them(tmp_path: Path) -> None:
+    for device in (Counting(TINY), GoldenDevice(TINY)):
+        with (
+            bridge(tmp_path, device) as (_, url),
+            BridgeClient(url) as client,
+            client.device() as remote,
+        ):
+            assert remote.units() == getattr(device, "units", dict)()
 
 
 def test_one_holds_the_device(tmp_path: Path) -> None:

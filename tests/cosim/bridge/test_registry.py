@@ -20,6 +20,7 @@ from seustream.compiler.apas.streams import LiveWindow
 from seustream.compiler.errors import CompileError, Problem, SourceText, Span
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.bridge import Bridge
+from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.limits import USUAL
 from seustream.cosim.bridge.registry import shown
@@ -30,6 +31,7 @@ from seustream.cosim.golden import GoldenDevice
 from seustream.devices import SpareDevices
 from seustream.engine.host.stages import SoftwareJoin
 from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.device import Batch, Results, UnitCycles
 from tests.cosim.bridge.catalogue import (
     FEW,
     STREAM,
@@ -43,6 +45,7 @@ from tests.cosim.bridge.catalogue import (
 )
 from tests.cosim.bridge.serving import (
     TINY,
+    bridge,
     compiled,
     feed_epoch,
     refused,
@@ -639,6 +642,46 @@ def test_the_share_of_each_query_and_what_explain_analyze_shows(tmp_path: Path) 
         assert "query_time_share" in client.act("metrics")["text"]
         left = say(client, "EXPLAIN ANALYZE SELECT v FROM I WINDOW NOW")["shown"]
         assert left[-1].endswith("does not run: register it, and ask again")
+
+
+class Counting(GoldenDevice):
+    """A device that counts cycles, and notes who uses it."""
+
+    def __init__(self) -> None:
+        super().__init__(TINY)
+        self.users: set[int] = set()
+
+    def push(self, batch: Batch) -> Results:
+        self.users.add(threading.get_ident())
+        return super().push(batch)
+
+    def units(self) -> dict[str, UnitCycles]:
+        self.users.add(threading.get_ident())
+        taken = self.status().taken
+        return {"door": UnitCycles(taken, 100 - taken, 0)}
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_explain_analyze_has_the_units_read_by_the_thread_that_uses_the_device(
+    tmp_path: Path, full: bool
+) -> None:
+    """Also while the thread waits for the readers of results."""
+    device, limits = Counting(), replace(USUAL, patience=3, result_rows=10 if full else 1000)
+    text = "REGISTER QUERY q AS SELECT a.v FROM I a, I b WHERE a.v = b.v WINDOW RANGE 99;"
+    with bridge(tmp_path, device, limits) as (made, url), BridgeClient(url, patience=2) as client:
+        client.load(compiled(STREAM + text))
+        for epoch in range(2):  # if ten results are too many, the second waits for a reader
+            ts = [20 * epoch + n for n in range(20)]
+            rows = pa.table({"ts": ts, "te": [t + 1 for t in ts], "v": ts})
+            feed_epoch(client, epoch, {"I": rows})
+            client.promise("I", ts[-1] + 1)
+        while device.status().taken < 80:
+            time.sleep(0.01)
+        shown = say(client, "EXPLAIN ANALYZE q")["shown"]
+        assert made.session.delivery.full == full
+        door = ["device", "join", "door", "80", "%", "20", "%", "0", "%"]
+        assert shown[-1].split() == door
+        assert len(device.users) == 1
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ import pytest
 
 from seustream.cli import main
 from seustream.cosim.verilated.build import missing
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.control_words import units
 from seustream.progress import Notes
 
 STREAMS = "CREATE STREAM R (a int, b int);\nCREATE STREAM S (d int, e int);\n"
@@ -50,6 +52,22 @@ def test_results_cycles_and_waves(capfd: pytest.CaptureFixture[str]) -> None:
     assert {"wjasip.raw__payload.timestamp", "wjasip.area3.execution.trace.word"} <= names
     unnamed = [name for name in names if name.rpartition(".")[2].startswith(("$", "_"))]
     assert len(unnamed) < len(names) / 100
+
+
+@needs_rtl
+def test_explain_analyze_shows_where_the_cycles_went(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("q.xsql").write_text(STREAMS + "REGISTER QUERY q AS " + QUERY.removeprefix(STREAMS))
+    with Path("q.xsql").open("a") as file:
+        file.write("EXPLAIN ANALYZE q;")
+    assert main(VERILATED) == 0
+    lines = capfd.readouterr().err.splitlines()
+    at = next(n for n, line in enumerate(lines) if "starved" in line)
+    names = units(CONFIGURATIONS["tiny"])
+    found = [re.findall(r"\S+(?: \S+)*", line) for line in lines[at + 2 : at + 2 + len(names)]]
+    assert [row[1] for row in found] == names
+    assert {row[0] for row in found} == {"device join"}
+    for row in found:
+        assert sum(int(share.removesuffix(" %")) for share in row[2:]) in (99, 100, 101), row
 
 
 def fst_blocks(data: bytes) -> Iterator[tuple[int, bytes]]:
