@@ -13,10 +13,10 @@ from seustream.hdl.hashing import seed_bits
 from seustream.hdl.index import EqualityIndex
 from seustream.hdl.layouts import CONTEXT_BITS, FOLLOWING, TAG_BITS, Layouts
 from seustream.hdl.loader import ProbeLoader
+from seustream.hdl.ports import TableBus, registered
 from seustream.hdl.probe_fifo import ProbeFifo
 from seustream.hdl.probe_queue import KNOWN
 from seustream.hdl.scan import Scanner
-from seustream.hdl.table_bus import write_signature
 from seustream.hdl.window import RangeKind, WindowBuffer
 
 
@@ -28,7 +28,7 @@ class JoinArea(wiring.Component):
     rolled back to the last probe that was finished (`rewind`), so that no probe ever blocks one that
     is nearer to the output.
 
-    write, half        in: table bus, and which half of the tables is in use
+    tables             in: table bus (`TableBus`)
     now ... bits       of the window buffer, for the sequencer; `check` is a cycle earlier than there
     fetch ... fetched  of the window buffer, for the tuple fetch; `coming`, in: attributes are fetched in the next cycle
     request, answering, data   out, in, in: to and from the tuple fetch; a probe's data, a cycle after `answering`
@@ -62,8 +62,7 @@ class JoinArea(wiring.Component):
         super().__init__(
             {
                 **self._through,
-                "write": In(write_signature()),
-                "half": In(1),
+                "tables": In(TableBus()),
                 "keys": In(layouts.attributes),
                 "coming": In(1),
                 "request": Out(stream.Signature(layouts.reference)),
@@ -107,12 +106,12 @@ class JoinArea(wiring.Component):
         m.submodules.scanner = ResetInserter(rewind)(scanner)
 
         # Broadcast signals are registered in each area, because the areas are far from each other.
-        self._half, self._bus = Signal(), write_signature().flip().create()
+        self._bus = bus = TableBus().create()
+        self._half = bus.half
         # Copy for the block RAM, which lies elsewhere. A different reset value keeps synthesis from merging the two.
         self._half_read = Signal(init=1)
-        m.d.sync += [self._half.eq(self.half), self._half_read.eq(self.half)]
-        for name in write_signature().members:
-            m.d.sync += getattr(self._bus, name).eq(getattr(self.write, name))
+        m.d.sync += self._half_read.eq(self.tables.half)
+        registered(m, wiring.flipped(self.tables), bus)
         # ... and a cycle later for the tables that are made of registers.
         self._address, self._data = Signal(ADDRESS_BITS), Signal(DATA_BITS)
         m.d.sync += [self._address.eq(self._bus.address), self._data.eq(self._bus.data)]
@@ -192,10 +191,8 @@ class JoinArea(wiring.Component):
 
         # Scanner to execution unit to router.
         wiring.connect(m, scanner.pairs, execution.pairs)
-        for name in write_signature().members:
-            m.d.comb += getattr(execution.write, name).eq(getattr(self._bus, name))
+        wiring.connect(m, bus, execution.tables)
         m.d.comb += [
-            execution.half.eq(self._half),
             execution.attributes.eq(loader.attributes),
             execution.waiting.eq(probes.waiting),
             window.hit.eq(execution.hit),

@@ -25,7 +25,7 @@ from seustream.hdl.control_words import (
 from seustream.hdl.decoding import FIELDS, PATTERNS
 from seustream.hdl.layouts import Layouts
 from seustream.hdl.meters import Meters
-from seustream.hdl.table_bus import write_signature
+from seustream.hdl.ports import TableBus
 from seustream.hdl.window_tests import SET_BITS, TEST_BITS
 
 COMMAND = data.StructLayout(
@@ -54,7 +54,7 @@ class ControlUnit(wiring.Component):
     throughput  a WRITE in 6 cycles
 
     commands, responses   in, out: streams, one response per command
-    write, half    out: a checked word for a table; which half is in use
+    tables         out: table bus (`TableBus`)
     pause          out: take no raw tuple
     quiet          in: nothing is in flight
     clear, forget  out: pulses: empty the windows; also clear clock and counters
@@ -76,8 +76,7 @@ class ControlUnit(wiring.Component):
             {
                 "commands": In(stream.Signature(COMMAND)),
                 "responses": Out(stream.Signature(RESPONSE)),
-                "write": Out(write_signature()),
-                "half": Out(1),
+                "tables": Out(TableBus()),
                 "pause": Out(1, init=1),
                 "quiet": In(1),
                 "clear": Out(1),
@@ -111,7 +110,7 @@ class ControlUnit(wiring.Component):
             m.d.sync += [command.eq(self.commands.payload), busy.eq(1)]
         # A word goes out a cycle after its checks passed; the tables expect it from a register.
         m.d.comb += writing.eq(0)
-        m.d.sync += self.write.valid.eq(0)
+        m.d.sync += self.tables.valid.eq(0)
 
         # The checks of a word take three more cycles, as pipeline stages.
         looked = Signal(3)
@@ -197,7 +196,7 @@ class ControlUnit(wiring.Component):
                     m.d.sync += [self.clear.eq(clearing), self.forget.eq(resets)]
                     with m.If(~resets):
                         m.d.sync += [
-                            self.half.eq(~self.half),
+                            self.tables.half.eq(~self.tables.half),
                             self._loaded.eq(1),
                             self._loading.eq(0),
                         ]
@@ -226,12 +225,12 @@ class ControlUnit(wiring.Component):
             ]
         m.d.sync += self.pause.eq(self._paused | held | ~self._loaded)
         with m.If(writing):
-            m.d.sync += self.write.valid.eq(1)
+            m.d.sync += self.tables.valid.eq(1)
         m.d.sync += [
-            self.write.target.eq(command.target),
-            self.write.unit.eq(command.unit),
-            self.write.address.eq(command.address),
-            self.write.data.eq(command.data),
+            self.tables.target.eq(command.target),
+            self.tables.unit.eq(command.unit),
+            self.tables.address.eq(command.address),
+            self.tables.data.eq(command.data),
         ]
         return m
 

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import ADDRESS_BITS, JOIN_ROWS, NEEDS_BITS, ROW_BITS, Target
 from seustream.hdl.layouts import TAG_BITS, Layouts
-from seustream.hdl.table_bus import write_signature
+from seustream.hdl.ports import TableBus
 
 
 def join_layout(config: DeviceConfig) -> data.StructLayout:
@@ -30,7 +30,7 @@ class RowDecider(wiring.Component):
     latency     5 cycles
     throughput  a row per cycle
 
-    write, half    in: table bus with the rows, and which half of the table is in use
+    tables         in: table bus (`TableBus`) with the rows
     asked, row     in: pulse: test a pair by this row
     ended          in: pulse, with the last `asked` of a probe or alone: the end of the probe
     has            in: what the pair has: outcomes of factors, selection bits (`Layouts.join_row`)
@@ -47,8 +47,7 @@ class RowDecider(wiring.Component):
         self.layouts = layouts = Layouts(config)
         super().__init__(
             {
-                "write": In(write_signature()),
-                "half": In(1),
+                "tables": In(TableBus()),
                 "asked": In(1),
                 "row": In(ROW_BITS),
                 "ended": In(1),
@@ -66,13 +65,15 @@ class RowDecider(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        layouts, bus = self.layouts, self.write
+        layouts, bus = self.layouts, self.tables
+        half = Signal()
+        m.d.sync += half.eq(bus.half)  # changes only when nothing is executed
         m.submodules.rows = rows = memory.Memory(
             shape=layouts.join_row, depth=2 * JOIN_ROWS, init=[]
         )
         write, read = rows.write_port(), rows.read_port()
         m.d.comb += [
-            write.addr.eq(Cat(bus.address[:ROW_BITS], ~self.half)),
+            write.addr.eq(Cat(bus.address[:ROW_BITS], ~half)),
             write.data.eq(bus.data[: layouts.join_row.size]),
             write.en.eq(bus.valid & (bus.unit == self.number) & (bus.target == Target.JOIN_ROW)),
         ]
@@ -100,7 +101,7 @@ class RowDecider(wiring.Component):
             first.pc.eq(self.pc),
             first.level.eq(self.level),
             first.again.eq(self.again),
-            read.addr.eq(Cat(address, self.half)),
+            read.addr.eq(Cat(address, half)),
             read.en.eq(1),
         ]
         m.d.sync += [later.eq(former) for former, later in itertools.pairwise([first, *stages])]

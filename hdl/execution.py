@@ -14,10 +14,10 @@ from seustream.hdl.decoding import FIELDS, PATTERNS
 from seustream.hdl.emitter import Emitter
 from seustream.hdl.factors import FACTOR, decide
 from seustream.hdl.layouts import CONTEXT_BITS, FOLLOWING, SELECTIONS, TAG_BITS, Layouts
+from seustream.hdl.ports import TableBus
 from seustream.hdl.probe_queue import ProbeQueue, probe_layout
 from seustream.hdl.program_store import ProgramStore
 from seustream.hdl.scan import pair_layout
-from seustream.hdl.table_bus import write_signature
 
 _FACTORS = len(isa.FACTOR_REGISTERS)
 _SCRATCH = len(isa.SCRATCH_REGISTERS)
@@ -39,7 +39,7 @@ class ExecutionUnit(wiring.Component):
     throughput  a row or an instruction per cycle; a pair that runs the program overlaps with the next pair
                 only while that is read; the end of a probe comes with its last pair, or alone
 
-    write, half    in: table bus, and which half of the tables is in use
+    tables         in: table bus (`TableBus`)
     enter, entering   in: pulse with a new probe (`probe_layout`); up to 63 wait
     may_enter      out: a probe may enter in the next cycle
     pairs          in: stream from the scanner, in the order of the probes
@@ -66,8 +66,7 @@ class ExecutionUnit(wiring.Component):
         self.layouts = layouts = Layouts(config)
         super().__init__(
             {
-                "write": In(write_signature()),
-                "half": In(1),
+                "tables": In(TableBus()),
                 "enter": In(1),
                 "entering": In(probe_layout(config)),
                 "may_enter": Out(1),
@@ -106,18 +105,12 @@ class ExecutionUnit(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        half = Signal()
-        m.d.sync += half.eq(self.half)  # changes only when nothing is executed
         m.submodules.program = self._program = program = ProgramStore(self.config, self.number)
         m.submodules.probes = self._probes = ProbeQueue(self.config)
         m.submodules.decider = self._decider = decider = RowDecider(self.config, self.number)
         m.submodules.emitter = self._emitter = Emitter(self.config)
-        for name in write_signature().members:
-            for part in (program, decider):
-                m.d.comb += getattr(part.write, name).eq(getattr(self.write, name))
+        wiring.connect(m, wiring.flipped(self.tables), program.tables, decider.tables)
         m.d.comb += [
-            program.half.eq(self.half),
-            decider.half.eq(half),
             self.factors.eq(program.factors),
             self.used.eq(program.used),
             self.last_turn.eq(program.last_turn),

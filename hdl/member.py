@@ -9,8 +9,8 @@ from amaranth.lib.wiring import In, Out
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import GROUP_PLAN_AT, Target
 from seustream.hdl.layouts import TAG_BITS, Layouts
+from seustream.hdl.ports import TableBus
 from seustream.hdl.query_search import PLACE_BITS, PLACES
-from seustream.hdl.table_bus import write_signature
 
 
 class GroupMember(wiring.Component):
@@ -20,7 +20,7 @@ class GroupMember(wiring.Component):
     latency     2 cycles from the components
     throughput  a tuple per cycle
 
-    write, half   in: table bus, and which half of the tables is in use
+    tables        in: table bus (`TableBus`)
     asked, tag    in: pulse: a tuple of this route tag is requested; tuples arrive in the same order
     came, fetched in: pulse: the next of them has arrived
     member        out: how it is grouped, 2 cycles after `came`
@@ -32,8 +32,7 @@ class GroupMember(wiring.Component):
         self.layouts = layouts = Layouts(config)
         super().__init__(
             {
-                "write": In(write_signature()),
-                "half": In(1),
+                "tables": In(TableBus()),
                 "asked": In(1),
                 "tag": In(TAG_BITS),
                 "came": In(1),
@@ -45,7 +44,7 @@ class GroupMember(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        bus, layouts, n = self.write, self.layouts, self.config.streams
+        bus, layouts, n = self.tables, self.layouts, self.config.streams
         shape = layouts.group_plan
         part, written = Signal(shape), Signal()
         with m.If(bus.valid & (bus.target == Target.PART)):
@@ -54,20 +53,20 @@ class GroupMember(wiring.Component):
         write, read = plans.write_port(), plans.read_port()
         m.d.comb += [
             written.eq(bus.valid & (bus.target == Target.QUERIES)),
-            write.addr.eq(Cat(bus.address[:TAG_BITS], ~self.half)),
+            write.addr.eq(Cat(bus.address[:TAG_BITS], ~bus.half)),
             write.data.eq(part),
             write.data.grouped.eq(part.grouped & bus.data.any()),
             write.en.eq(written),
-            read.addr.eq(Cat(self.tag, self.half)),
+            read.addr.eq(Cat(self.tag, bus.half)),
             read.en.eq(1),
         ]
         # All tags are written, from tag 0 on, so that tag 0 starts the OR anew.
         some = [Signal(name=f"some_{half}") for half in range(2)]
         for half in range(2):
-            with m.If(written & (self.half != half)):
+            with m.If(written & (bus.half != half)):
                 others = some[half] & (bus.address[:TAG_BITS] != 0)
                 m.d.sync += some[half].eq(write.data.grouped | others)
-        m.d.sync += self.whole.eq(Mux(self.half, some[1], some[0]))
+        m.d.sync += self.whole.eq(Mux(bus.half, some[1], some[0]))
 
         # Plans wait here for the components of their tuples.
         m.submodules.kept = kept = memory.Memory(shape=shape, depth=PLACES, init=[])

@@ -14,9 +14,9 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import FILTER_BITS, FILTERED, Target
 from seustream.hdl.layouts import CONTEXT_BITS, SELECTIONS, STREAM_BITS, TAG_BITS, Layouts
 from seustream.hdl.member import GroupMember
+from seustream.hdl.ports import TableBus
 from seustream.hdl.probe_fifo import IN_FLIGHT
 from seustream.hdl.query_search import PLACE_BITS, PLACES, QuerySearch
-from seustream.hdl.table_bus import write_signature
 
 _COUNTED = 8
 """Queries counted by one adder."""
@@ -31,7 +31,7 @@ class Output(wiring.Component):
     throughput  a window test per cycle (`seustream.hdl.query_search`): a tuple per cycle if all its queries
                 have windows of one or two lengths, a tuple in 4 cycles if they have 64
 
-    write, half     in: table bus, and which half of the tables is in use
+    tables          in: table bus (`TableBus`)
     push, pushed    in: pulse with a reference from the router
     room            out: there is room; may be late by `IN_FLIGHT` pushes
     request, response, fetched   out, in, in: of the tuple fetch, which takes at least two cycles
@@ -48,8 +48,7 @@ class Output(wiring.Component):
         self.layouts = layouts = Layouts(config)
         super().__init__(
             {
-                "write": In(write_signature()),
-                "half": In(1),
+                "tables": In(TableBus()),
                 "push": In(1),
                 "pushed": In(layouts.reference),
                 "room": Out(1),
@@ -70,17 +69,14 @@ class Output(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.search = search = QuerySearch(self.config)
-        m.d.comb += search.half.eq(self.half)
-        for name in write_signature().members:
-            m.d.comb += getattr(search.write, name).eq(getattr(self.write, name))
+        wiring.connect(m, wiring.flipped(self.tables), search.tables)
         leaves = Signal()  # a place becomes free
         # Without a grouping unit no result is a member of a group.
         self._members = None
         if self.config.groups:
             m.submodules.members = self._members = members = GroupMember(self.config)
-            wiring.connect(m, members.write, wiring.flipped(self.write))
+            wiring.connect(m, wiring.flipped(self.tables), members.tables)
             m.d.comb += [
-                members.half.eq(self.half),
                 members.came.eq(self.response),
                 members.fetched.eq(self.fetched),
                 self.whole.eq(members.whole),
@@ -120,7 +116,7 @@ class Output(wiring.Component):
         """Computes ages, ranks and queries of fetched tuples for the search; returns a read port to the parts of
         their results."""
         layouts, n = self.layouts, self.config.streams
-        bus, reference = self.write, self.fetched.reference
+        bus, reference = self.tables, self.fetched.reference
         route = data.StructLayout({"queries": self.config.queries, "test": len(search.test)})
         m.submodules.routes = routes = memory.Memory(shape=route, depth=2 << TAG_BITS, init=[])
         write, read = routes.write_port(), routes.read_port()
@@ -128,11 +124,11 @@ class Output(wiring.Component):
         with m.If(bus.valid & (bus.target == Target.PART)):
             m.d.sync += part.eq(bus.data)
         m.d.comb += [
-            write.addr.eq(Cat(bus.address[:TAG_BITS], ~self.half)),
+            write.addr.eq(Cat(bus.address[:TAG_BITS], ~bus.half)),
             write.data.queries.eq(bus.data),
             write.data.test.eq(part),
             write.en.eq(bus.valid & (bus.target == Target.QUERIES)),
-            read.addr.eq(Cat(reference.tag, self.half)),
+            read.addr.eq(Cat(reference.tag, bus.half)),
             read.en.eq(1),
         ]
 
@@ -202,7 +198,7 @@ class Output(wiring.Component):
     def _pass(self, m: Module, search: QuerySearch, queries: Value) -> None:
         """Gives the search the queries that a tuple may be for. For a raw tuple these are the queries whose filters
         it passes; its selection bits are looked up a few per memory."""
-        bus, reference = self.write, self.fetched.reference
+        bus, reference = self.tables, self.fetched.reference
         is_joined, of_tag = Signal(), Signal(self.config.queries, reset_less=True)
         m.d.sync += [
             is_joined.eq(reference.carries != 1 << self.fetched.stream),
@@ -216,14 +212,14 @@ class Output(wiring.Component):
             )
             write, read = filters.write_port(), filters.read_port()
             m.d.comb += [
-                write.addr.eq(Cat(bus.address[:FILTERED], bus.unit, ~self.half)),
+                write.addr.eq(Cat(bus.address[:FILTERED], bus.unit, ~bus.half)),
                 write.data.eq(bus.data),
                 write.en.eq(
                     bus.valid
                     & (bus.target == Target.FILTER)
                     & (bus.address[FILTERED:FILTER_BITS] == number)
                 ),
-                read.addr.eq(Cat(bits, self.fetched.stream, self.half)),
+                read.addr.eq(Cat(bits, self.fetched.stream, bus.half)),
                 read.en.eq(1),
             ]
             kept = Signal(self.config.queries, name=f"passed{number}", reset_less=True)

@@ -13,7 +13,7 @@ from seustream.hdl.control_words import ADDRESS_BITS, Target
 from seustream.hdl.decoding import FIELDS, PATTERNS
 from seustream.hdl.factors import FACTOR
 from seustream.hdl.layouts import TAG_BITS, Layouts
-from seustream.hdl.table_bus import write_signature
+from seustream.hdl.ports import TableBus
 
 _FACTORS = len(isa.FACTOR_REGISTERS)
 
@@ -25,7 +25,7 @@ class ProgramStore(wiring.Component):
     latency     3 cycles from a word of the program to its place, 1 for a destination
     throughput  a word per cycle, those of a program in order; every read port, one read per cycle
 
-    write, half    in: table bus; which half is in use, from the next cycle on
+    tables         in: table bus (`TableBus`), whose `half` counts from the next cycle on
     factors, used, last_turn   out: CMPs of the program, their number, and the last turn of a row
     last           out: address of its last instruction
     start          out: address after the leading run of CMPs (without lanes: 0)
@@ -43,8 +43,7 @@ class ProgramStore(wiring.Component):
         source = data.StructLayout({"factor": factor_bits, "known": 1})
         super().__init__(
             {
-                "write": In(write_signature()),
-                "half": In(1),
+                "tables": In(TableBus()),
                 "factors": Out(data.ArrayLayout(FACTOR, config.factors)),
                 "used": Out(range(config.factors + 1)),
                 "last_turn": Out(range(config.turns)),
@@ -61,10 +60,10 @@ class ProgramStore(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        config, bus = self.config, self.write
+        config, bus = self.config, self.tables
         # Copy for the block RAM, which lies elsewhere. A different reset value keeps synthesis from merging the two.
         half, half_read = Signal(), Signal(init=1)
-        m.d.sync += [half.eq(self.half), half_read.eq(self.half)]
+        m.d.sync += [half.eq(self.tables.half), half_read.eq(self.tables.half)]
         other, factor_bits = ~half, len(self.instruction.factor)
         last = Array(Signal(ADDRESS_BITS, name=f"last_{h}") for h in range(2))
         start = Array(Signal(ADDRESS_BITS, name=f"start_{h}") for h in range(2))

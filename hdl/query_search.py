@@ -13,7 +13,7 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import Target
 from seustream.hdl.device import WindowKind
 from seustream.hdl.layouts import Layouts
-from seustream.hdl.table_bus import write_signature
+from seustream.hdl.ports import TableBus
 from seustream.hdl.window_tests import SET_BITS, TEST_BITS, Then
 
 PLACES = 32
@@ -29,7 +29,7 @@ class QuerySearch(wiring.Component):
     latency     11 cycles for a tuple of one test, 8 more for each further test
     throughput  a test per cycle
 
-    write, half      in: table bus, and which half of the tables is in use
+    tables           in: table bus (`TableBus`)
     came             in: pulse with a tuple; it takes the place after that of the one before, which must be free
     keys             in: the streams that it carries, and their ages and ranks
     test             in: the first test for the queries that its route tag leads to
@@ -46,8 +46,7 @@ class QuerySearch(wiring.Component):
         n = config.streams
         super().__init__(
             {
-                "write": In(write_signature()),
-                "half": In(1),
+                "tables": In(TableBus()),
                 "came": In(1),
                 "keys": In(
                     data.StructLayout(
@@ -105,7 +104,7 @@ class QuerySearch(wiring.Component):
         m.d.sync += self.working.eq(valid.any() | new)
 
         # Stages 0 and 1: read the test, and the keys that it compares.
-        bus = self.write
+        bus = self.tables
         parts = Signal(data.ArrayLayout(64, 2))  # the last two PARTs
         with m.If(bus.valid & (bus.target == Target.PART)):
             m.d.sync += [parts[0].eq(bus.data), parts[1].eq(parts[0])]
@@ -114,12 +113,12 @@ class QuerySearch(wiring.Component):
         )
         write, read = tests.write_port(), tests.read_port()
         m.d.comb += [
-            write.addr.eq(Cat(bus.address[:TEST_BITS], ~self.half)),
+            write.addr.eq(Cat(bus.address[:TEST_BITS], ~self.tables.half)),
             Cat(write.data.steps, write.data.kinds).eq(bus.data),
             write.data.low.eq(parts[0]),
             write.data.high.eq(parts[1]),
             write.en.eq(bus.valid & (bus.target == Target.TEST)),
-            read.addr.eq(Cat(items[0].test, self.half)),
+            read.addr.eq(Cat(items[0].test, self.tables.half)),
             read.en.eq(1),
             keys.addr.eq(items[1].place),
         ]
@@ -157,12 +156,12 @@ class QuerySearch(wiring.Component):
         )
         write, read = sets.write_port(), sets.read_port()
         m.d.comb += [
-            write.addr.eq(Cat(bus.address[:SET_BITS], ~self.half)),
+            write.addr.eq(Cat(bus.address[:SET_BITS], ~self.tables.half)),
             write.data.queries.eq(bus.data),
             write.data.next.eq(parts[0]),
             write.data.goes.eq(parts[0] != 0),
             write.en.eq(bus.valid & (bus.target == Target.SET)),
-            read.addr.eq(Cat(step.index[:SET_BITS], self.half)),
+            read.addr.eq(Cat(step.index[:SET_BITS], self.tables.half)),
             read.en.eq(1),
         ]
         mask, goes_on = Signal(self.config.queries), Signal()

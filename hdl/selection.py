@@ -13,8 +13,8 @@ from seustream.hdl.buffer import StreamBuffer
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import Target
 from seustream.hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
+from seustream.hdl.ports import TableBus
 from seustream.hdl.selectors import LATENCY, Selectors
-from seustream.hdl.table_bus import write_signature
 
 _WAITING = 16
 """Raw tuples in the selectors and in the FIFOs behind them."""
@@ -27,7 +27,7 @@ class SelectionUnit(wiring.Component):
     latency     10 cycles plus one for each row after the first
     throughput  a row per cycle
 
-    write, half      in: table bus, and which half of the tables is in use
+    tables           in: table bus (`TableBus`)
     raw              in: stream of raw tuples
     selected         out: the same stream, with selection bits and whether the tuple was admitted
     again, stream, attributes   in: pulse while `idle`: compute the bits of a stored tuple anew
@@ -42,8 +42,7 @@ class SelectionUnit(wiring.Component):
         self.layouts = layouts = Layouts(config)
         super().__init__(
             {
-                "write": In(write_signature()),
-                "half": In(1),
+                "tables": In(TableBus()),
                 "raw": In(stream.Signature(layouts.raw)),
                 "selected": Out(stream.Signature(layouts.selected)),
                 "again": In(1),
@@ -60,11 +59,10 @@ class SelectionUnit(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        config, bus = self.config, self.write
+        config, bus = self.config, self.tables
         m.submodules.selectors = selectors = Selectors(config)
         row_bits, entry_bits = selectors.row_bits, ceil_log2(config.selectors)
-        for name in write_signature().members:
-            m.d.comb += getattr(selectors.write, name).eq(getattr(bus, name))
+        wiring.connect(m, wiring.flipped(bus), selectors.tables)
         # The last row of each stream's table, so that the next tuple's rows follow at once.
         ends = Array(
             Signal(row_bits, name=f"end_{s}_{half}")
@@ -72,7 +70,7 @@ class SelectionUnit(wiring.Component):
             for half in range(2)
         )
         with m.If(bus.valid & (bus.target == Target.SELECTION)):
-            m.d.sync += ends[Cat(~self.half, bus.unit)].eq(bus.address[entry_bits:])
+            m.d.sync += ends[Cat(~bus.half, bus.unit)].eq(bus.address[entry_bits:])
 
         # Skid buffer at the input, so that `ready` to the outside depends on registers and `pause` only.
         m.submodules.before = before_door = StreamBuffer(self.layouts.raw)
@@ -101,7 +99,7 @@ class SelectionUnit(wiring.Component):
         with m.Elif(coming.ready):
             m.d.sync += [raw.eq(coming.payload), of.replayed.eq(0), waits.eq(coming.valid)]
         nothing = ~self.again & (coming.payload.filler | ~coming.payload.admit)
-        follow = ends[Cat(self.half, Mux(self.again, self.stream, coming.payload.stream))]
+        follow = ends[Cat(bus.half, Mux(self.again, self.stream, coming.payload.stream))]
         # Whether a row is the last comes from a register, because it is on the path that takes the next tuple.
         with m.If(self.again | coming.ready):
             m.d.sync += [
@@ -113,7 +111,6 @@ class SelectionUnit(wiring.Component):
         with m.Elif(goes):
             m.d.sync += [of.last.eq(left == 1), left.eq(left - 1), row.eq(row + 1)]
         m.d.comb += [
-            selectors.half.eq(self.half),
             selectors.valid.eq(goes),
             selectors.first.eq(row == 0),
             selectors.row.eq(row),

@@ -12,7 +12,7 @@ from amaranth.utils import ceil_log2
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import Target
 from seustream.hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
-from seustream.hdl.table_bus import write_signature
+from seustream.hdl.ports import TableBus
 
 LATENCY = 6
 
@@ -25,7 +25,7 @@ class Selectors(wiring.Component):
     latency     6 cycles
     throughput  a row per cycle
 
-    write, half        in: table bus, and which half of the tables is in use
+    tables             in: table bus (`TableBus`)
     valid, first       in: a row is wanted; it is the first of its tuple
     row, stream, attributes   in: which row, of which stream's table, for which attributes
     bits, admitted     out: result of this row and those before it, 6 cycles later
@@ -38,8 +38,7 @@ class Selectors(wiring.Component):
         self.row_bits = ceil_log2(-(-config.comparisons // config.selectors))
         super().__init__(
             {
-                "write": In(write_signature()),
-                "half": In(1),
+                "tables": In(TableBus()),
                 "valid": In(1),
                 "first": In(1),
                 "row": In(self.row_bits),
@@ -70,10 +69,10 @@ class Selectors(wiring.Component):
     def _tables(self, m: Module) -> tuple[data.View, data.View]:
         """Returns the kinds of the row's entries and their operands, in its third cycle."""
         shape, layouts = self.layouts.selection_entry, self.layouts
-        bus, lane_bits = self.write, ceil_log2(self.count)
+        bus, lane_bits = self.tables, ceil_log2(self.count)
         row, to = bus.address[lane_bits:][: self.row_bits], bus.address[:lane_bits]
         depth = 2 << STREAM_BITS + self.row_bits
-        at = Cat(self.row, self.half, self.stream)
+        at = Cat(self.row, bus.half, self.stream)
         # Writes go through registers, because the block RAM is spread over the chip.
         writes, into = Signal(), Signal(self.count)
         place, lane, entry = (
@@ -84,7 +83,7 @@ class Selectors(wiring.Component):
         here = bus.valid & (bus.target == Target.SELECTION)
         m.d.sync += [
             writes.eq(here),
-            place.eq(Cat(row, ~self.half, bus.unit)),
+            place.eq(Cat(row, ~bus.half, bus.unit)),
             lane.eq(to),
             entry.eq(bus.data[: shape.size]),
             into.eq(Cat(here & (to == number) for number in range(self.count))),

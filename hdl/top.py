@@ -15,11 +15,11 @@ from seustream.hdl.fetch import TupleFetch
 from seustream.hdl.grouping import GroupingUnit
 from seustream.hdl.layouts import OFFERS, STREAM_BITS, Layouts
 from seustream.hdl.output import Output
+from seustream.hdl.ports import WORD, registered
 from seustream.hdl.replay import Replay
 from seustream.hdl.router import Router
 from seustream.hdl.selection import SelectionUnit
 from seustream.hdl.sequencer import Sequencer
-from seustream.hdl.table_bus import write_signature
 
 _STILL = 8
 """Consecutive cycles without anything in flight."""
@@ -77,14 +77,9 @@ class Wjasip(wiring.Component):
         m.submodules.replay = replay = Replay(config)
 
         # Each area registers the broadcast signals itself; for the other parts they are registered here.
-        for part in areas:
-            m.d.comb += part.half.eq(control.half)
-            for name in write_signature().members:
-                m.d.comb += getattr(part.write, name).eq(getattr(control.write, name))
+        wiring.connect(m, control.tables, *(area.tables for area in areas))
         for part in (selection, output):
-            m.d.comb += part.half.eq(control.half)
-            for name in write_signature().members:
-                m.d.sync += getattr(part.write, name).eq(getattr(control.write, name))
+            registered(m, control.tables, part.tables, *WORD)
 
         # Raw tuples: selection unit, sequencer, windows.
         self._door(m, selection)
@@ -283,7 +278,7 @@ class Wjasip(wiring.Component):
 
     def _raw_tables(self, m: Module, sequencer: Sequencer) -> None:
         """Loads the sequencer's table of each stream, in two halves like all tables."""
-        bus, half = self._control.write, self._control.half
+        bus = self._control.tables
         for number in range(self.config.streams):
             route = data.StructLayout({"stores": 1, "group": STREAM_BITS})
             mine = bus.valid & (bus.target == Target.RAW_ROUTE) & (bus.unit == number)
@@ -293,11 +288,11 @@ class Wjasip(wiring.Component):
                 Signal(self.layouts.destination, name=f"destination_{number}_{h}") for h in range(2)
             ]
             for h in range(2):
-                with m.If(mine & (half != h)):
+                with m.If(mine & (bus.half != h)):
                     m.d.sync += routes[h].eq(bus.data[: route.size])
-                with m.If(leads & (half != h)):
+                with m.If(leads & (bus.half != h)):
                     m.d.sync += destinations[h].eq(bus.data[: self.layouts.destination.size])
-                with m.If(half == h):
+                with m.If(bus.half == h):
                     m.d.sync += [
                         sequencer.stores[number].eq(routes[h].stores),
                         sequencer.groups[number].eq(routes[h].group),

@@ -64,19 +64,19 @@ class ControlAnswers(Specification):
 
         # Tables are written only into the half not in use, and exchanged only by a COMMIT, when all
         # is quiet.
-        half = before(m, unit.half)
-        exchanged = unit.half != half
+        half = before(m, unit.tables.half)
+        exchanged = unit.tables.half != half
         self.claim(
             m, ~exchanged | (was_quiet & paused & (command.operation == ControlOperation.COMMIT))
         )
-        self.claim(m, ~exchanged | ~unit.write.valid)
-        self.claim(m, ~unit.write.valid | (command.operation == ControlOperation.WRITE))
+        self.claim(m, ~exchanged | ~unit.tables.valid)
+        self.claim(m, ~unit.tables.valid | (command.operation == ControlOperation.WRITE))
         refused = responses.payload.verdict != Verdict.OK
         # A word that goes out belongs to the current command, which is then not refused.
         wrote = Signal()
-        wrote_now = wrote | unit.write.valid
+        wrote_now = wrote | unit.tables.valid
         m.d.sync += wrote.eq(wrote_now & ~taken)
-        self.claim(m, ~unit.write.valid | asked)
+        self.claim(m, ~unit.tables.valid | asked)
         self.claim(m, ~(wrote_now & answers) | ~refused)
         emptied = unit.clear | unit.forget
         self.claim(m, ~emptied | (quiet & unit.pause))

@@ -21,10 +21,10 @@ from seustream.hdl.decoding import FIELDS, PATTERNS
 from seustream.hdl.emitter import Emitter
 from seustream.hdl.execution import ExecutionUnit
 from seustream.hdl.factors import decide
+from seustream.hdl.ports import TableBus
 from seustream.hdl.probe_queue import ProbeQueue
 from seustream.hdl.program import AreaProgram, JoinRow
 from seustream.hdl.program_store import ProgramStore
-from seustream.hdl.table_bus import write_signature
 from tests.formal.harness import (
     Case,
     Specification,
@@ -71,7 +71,7 @@ SMALL = {
     "Emitter": altered(Emitter, **TAG, **JOINS),
     "ProgramStore": altered(ProgramStore, **ADDRESS, **TAG),
     "ProbeQueue": altered(ProbeQueue, **ADDRESS),
-    "write_signature": altered(write_signature, **ADDRESS),
+    "TableBus": altered(TableBus, **ADDRESS),
 }
 
 
@@ -198,7 +198,7 @@ class ExecutionIsTheProgram(Specification):
         unit = self.make(config, NUMBER)
         build(m, "unit", unit)
         drive(
-            m, unit, "write", "half", "enter", "entering", "pairs", "hit_bits", "attributes",
+            m, unit, "tables", "enter", "entering", "pairs", "hit_bits", "attributes",
             "granted", "roomy", "waiting", "resume_level", "resumed",
         )  # fmt: skip
         program = Program(self, m, config, self.program)
@@ -216,9 +216,9 @@ class ExecutionIsTheProgram(Specification):
         loaded = clock == length + 2 + len(table)
         with m.If(~loaded):
             m.d.sync += clock.eq(clock + 1)
-        bus = unit.write
+        bus = unit.tables
         leads = [constant(m, 4, f"leads{t}") for t in range(2)]
-        m.d.comb += [bus.valid.eq(~loaded), bus.unit.eq(NUMBER), unit.half.eq(loaded)]
+        m.d.comb += [bus.valid.eq(~loaded), bus.unit.eq(NUMBER), bus.half.eq(loaded)]
         with m.If(clock < length):
             m.d.comb += [
                 bus.target.eq(Target.INSTRUCTION),

@@ -70,7 +70,7 @@ class OutputDelivers(Specification):
         output = altered(Output, *self.fault, **own)(config)
         build(m, "output", output)
         (search,) = searches
-        drive(m, output, "write", "half", "push", "pushed", "request", "response", "fetched",
+        drive(m, output, "tables", "push", "pushed", "request", "response", "fetched",
               "results")  # fmt: skip
 
         # Load, then exchange the halves.
@@ -88,8 +88,8 @@ class OutputDelivers(Specification):
         loaded = clock == len(writes)
         with m.If(~loaded):
             m.d.sync += clock.eq(clock + 1)
-        bus = output.write
-        m.d.comb += [bus.valid.eq(~loaded), output.half.eq(loaded)]
+        bus = output.tables
+        m.d.comb += [bus.valid.eq(~loaded), bus.half.eq(loaded)]
         for number, (target, address, word, *unit) in enumerate(writes):
             with m.If(clock == number):
                 m.d.comb += [bus.target.eq(target), bus.address.eq(address), bus.data.eq(word)]

@@ -59,7 +59,7 @@ class SearchFinds(Specification):
         own = {name: value for name, value in SMALL.items() if name != "STEP_BITS"}
         made = altered(QuerySearch, *self.fault, **own) if self.fault else QuerySearch
         m.submodules.search = search = made(config)
-        drive(m, search, "write", "half", "came", "keys", "queries", "test")
+        drive(m, search, "tables", "came", "keys", "queries", "test")
 
         # Load, then exchange the halves.
         tests = [
@@ -79,8 +79,8 @@ class SearchFinds(Specification):
         loaded = clock == len(writes)
         with m.If(~loaded):
             m.d.sync += clock.eq(clock + 1)
-        bus = search.write
-        m.d.comb += [bus.valid.eq(~loaded), search.half.eq(loaded)]
+        bus = search.tables
+        m.d.comb += [bus.valid.eq(~loaded), bus.half.eq(loaded)]
         for number, (target, address, word) in enumerate(writes):
             with m.If(clock == number):
                 m.d.comb += [bus.target.eq(target), bus.address.eq(address), bus.data.eq(word)]

@@ -455,7 +455,7 @@ class Scoreboard:
 
 
 class Load:
-    """Writes words to the tables of a component, through its `write` port."""
+    """Writes words to the tables of a component, through its `tables` port."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
@@ -466,11 +466,11 @@ class Load:
         in use."""
         for word in words:
             for name in ("target", "unit", "address", "data"):
-                self.bench.set(f"write.{name}", getattr(word, name))
-            self.bench.set("write.valid", 1)
+                self.bench.set(f"tables.{name}", getattr(word, name))
+            self.bench.set("tables.valid", 1)
             await self.bench.tick()
-        self.bench.set("write.valid", 0)
+        self.bench.set("tables.valid", 0)
         await self.bench.tick()
         self.half ^= 1
-        self.bench.set("half", self.half)
+        self.bench.set("tables.half", self.half)
         await self.bench.tick()

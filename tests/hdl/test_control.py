@@ -292,7 +292,7 @@ async def _one(
     replaying, calm = 0, [False] * 3  # quiet three cycles ago, two, one
     late, was_replaying = chance.random() < 0.5, False
     answered = False
-    was_half, was_paused = bench.bits("half"), rules.paused
+    was_half, was_paused = bench.bits("tables.half"), rules.paused
     for cycle in range(5_000):
         # Events stop before a READ, so that its answer is known.
         busy = not reading and not drains and chance.random() < 0.5
@@ -324,10 +324,10 @@ async def _one(
         elif not reading and cycle == 0:
             responses.expect({"verdict": int(verdict), "data": 0})
         await bench.settle()
-        if bench.bits("write.valid"):
+        if bench.bits("tables.valid"):
             names = ("target", "unit", "address", "data")
-            word = tuple(bench.bits(f"write.{name}") for name in names)
-            writes.came((*word, bench.bits("half")))
+            word = tuple(bench.bits(f"tables.{name}") for name in names)
+            writes.came((*word, bench.bits("tables.half")))
         clears += bench.bits("clear")
         forgets += bench.bits("forget")
         if bench.bits("clear") or bench.bits("forget"):
@@ -339,7 +339,7 @@ async def _one(
             replaying = chance.randrange(1, 9)
         if replaying:
             assert bench.bits("pause")
-        half, pause = bench.bits("half"), bench.bits("pause")
+        half, pause = bench.bits("tables.half"), bench.bits("pause")
         if half != was_half:
             assert all(calm[:2]), "exchanged with something in flight"
             assert pause

@@ -100,7 +100,7 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
         + in_rows
     )
     # They are not for this area, and must change nothing.
-    bench.set("write.unit", 2)
+    bench.set("tables.unit", 2)
     leading = next(at for at, i in enumerate(program) if not isinstance(i, isa.Cmp))
     start = 0 if serial else leading
     compares = [i.condition for i in program if isinstance(i, isa.Cmp)]

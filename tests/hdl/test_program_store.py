@@ -45,24 +45,24 @@ async def every_word_and_what_is_known_of_it(dut: object) -> None:
         leads = [{"areas": chance.randrange(16), "output": chance.getrandbits(1)} for _ in range(8)]
         await load.words(_commands(program, leads))
         # They are not for this area, and must change nothing.
-        bench.set("write.unit", 2)
+        bench.set("tables.unit", 2)
         if before:
             await _exchange(bench, load)
             await _check(bench, *before, seen)
             await _exchange(bench, load)
         await _check(bench, program, leads, seen)
         before = program, leads
-        bench.set("write.target", Target.INSTRUCTION)
-        bench.set("write.valid", 1)
+        bench.set("tables.target", Target.INSTRUCTION)
+        bench.set("tables.valid", 1)
         await bench.tick()
-        bench.set("write.valid", 0)
+        bench.set("tables.valid", 0)
     assert seen["CMP after others"]
     assert seen["register written twice"]
 
 
 async def _exchange(bench: Bench, load: Load) -> None:
     load.half ^= 1
-    bench.set("half", load.half)
+    bench.set("tables.half", load.half)
 
 
 def _commands(program: list[isa.Instruction], leads: list[dict]) -> list[Command]:
