@@ -11,9 +11,20 @@ from seustream.hdl.control_words import ADDRESS_BITS, DATA_BITS, Target
 from seustream.hdl.execution import ExecutionUnit
 from seustream.hdl.hashing import seed_bits
 from seustream.hdl.index import EqualityIndex
-from seustream.hdl.layouts import CONTEXT_BITS, FOLLOWING, TAG_BITS, Layouts
+from seustream.hdl.layouts import TAG_BITS, Layouts
 from seustream.hdl.loader import ProbeLoader
-from seustream.hdl.ports import TableBus, registered
+from seustream.hdl.ports import (
+    Fetching,
+    JoinedOffer,
+    JoinedProbes,
+    RawProbes,
+    Rewriting,
+    TableBus,
+    TupleArrivals,
+    TupleDone,
+    WindowReading,
+    registered,
+)
 from seustream.hdl.probe_fifo import ProbeFifo
 from seustream.hdl.probe_queue import KNOWN
 from seustream.hdl.scan import Scanner
@@ -28,62 +39,46 @@ class JoinArea(wiring.Component):
     rolled back to the last probe that was finished (`rewind`), so that no probe ever blocks one that
     is nearer to the output.
 
-    tables             in: table bus (`TableBus`)
-    now ... bits       of the window buffer, for the sequencer; `check` is a cycle earlier than there
-    fetch ... fetched  of the window buffer, for the tuple fetch; `coming`, in: attributes are fetched in the next cycle
-    request, answering, data   out, in, in: to and from the tuple fetch; a probe's data, a cycle after `answering`
-    push, push_level, pushed   in: a probe of the router, to a level of the probe FIFO, valid with `push`
-    push_raw, raw_pushed       in: a probe of the sequencer, valid with `push_raw`
-    room               out: by level, whether the probe FIFO takes another probe
-    emit               out: a joined tuple waits for the router, until it is granted
-    emitted, level, destination   out: the tuple, its level and where it goes, valid with `emit`
-    follows, follows_to   out: the places behind the first one to which it goes, too, valid with `emit`
-    taking, roomy      in: the grant comes in the next cycle; there is room where the tuple goes
-    commit, committed  out: pulse: a probe of this context is done
-    keys               in: attributes for the indexes, valid with `store` or a cycle after `rewrite`
-    rewrite            in: new selection bits for a stored tuple, which is also indexed again
-    pairs              out: number of pairs that a probe was compared in, for one cycle when it is done, otherwise 0
-    hits               out: pulse: a pair is taken for execution
-    stalled, rewound   out: a joined tuple waits for the router; pulse: a probe is left
-    meters             out: for each unit, whether it is busy and whether it is blocked
-    executed, trace    out: of the execution unit
+    tables          in (`TableBus`); registered here, because areas are far from each other
+    arrivals        in (`TupleArrivals`); `check`, `flow` and `oldest` are a cycle earlier than in the window buffer
+    keys            in: attributes for the indexes (`Layouts.attributes`), valid with `arrivals.store` or a cycle after
+                    `rewriting.rewrite`
+    reading         in (`WindowReading`)
+    fetch           out (`Fetching`): the data of probes
+    rewriting       in (`Rewriting`); a cycle earlier than in the window buffer. The tuple is also indexed again
+    raw_probes, joined_probes   in (`RawProbes`, `JoinedProbes`); a cycle earlier than in the probe FIFO
+    offer           out (`JoinedOffer`)
+    done            out (`TupleDone`): probes
+    leaving         out: stream of sequence numbers of stored tuples that leave early
+    clear           in: pulse: empty the window
+    occupancy       out: number of tuples stored
+    pairs           out: number of pairs that a probe was compared in, for one cycle when it is done, otherwise 0
+    hits            out: pulse: a pair is taken for execution
+    stalled         out: a joined tuple waits for the router
+    rewound         out: pulse: a probe is left
+    meters          out, per unit: its `Meter`, a cycle late
+    executed        out: pulse: an instruction is executed
+    trace           out: which one (`Layouts.trace`), valid with `executed`
     """
 
     def __init__(self, config: DeviceConfig, number: int) -> None:
         self.config, self.number = config, number
         self.layouts = layouts = Layouts(config)
-        window = WindowBuffer(config)
-        own = ("working", "blocked", "row", "tuples", "hit", "hit_take", "hit_bits", "context", "tail", "count",
-               "ticks", "kind", "rows", "forget")  # fmt: skip
-        self._through = {
-            name: member for name, member in window.signature.members.items() if name not in own
-        }
-        self.window = window
         super().__init__(
             {
-                **self._through,
                 "tables": In(TableBus()),
+                "arrivals": In(TupleArrivals(config)),
                 "keys": In(layouts.attributes),
-                "coming": In(1),
-                "request": Out(stream.Signature(layouts.reference)),
-                "answering": In(1),
-                "data": In(layouts.fetched),
-                "push": In(1),
-                "push_level": In(layouts.level_bits),
-                "pushed": In(layouts.reference),
-                "push_raw": In(1),
-                "raw_pushed": In(layouts.raw_probe),
-                "room": Out(layouts.levels),
-                "emit": Out(1),
-                "emitted": Out(layouts.reference),
-                "level": Out(layouts.level_bits),
-                "destination": Out(layouts.destination),
-                "follows": Out(FOLLOWING),
-                "follows_to": Out(data.ArrayLayout(layouts.destination, FOLLOWING)),
-                "taking": In(1),
-                "roomy": In(1),
-                "commit": Out(1),
-                "committed": Out(CONTEXT_BITS),
+                "reading": In(WindowReading(config)),
+                "fetch": Out(Fetching(config)),
+                "rewriting": In(Rewriting(config)),
+                "raw_probes": In(RawProbes(config)),
+                "joined_probes": In(JoinedProbes(config)),
+                "offer": Out(JoinedOffer(config)),
+                "done": Out(TupleDone()),
+                "leaving": Out(stream.Signature(layouts.sequence)),
+                "clear": In(1),
+                "occupancy": Out(layouts.pointer_bits),
                 "pairs": Out(layouts.pointer_bits),
                 "hits": Out(1),
                 "stalled": Out(1),
@@ -97,7 +92,7 @@ class JoinArea(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config, layouts = self.config, self.layouts
-        m.submodules.window = window = self.window
+        m.submodules.window = self._window = window = WindowBuffer(config)
         m.submodules.probes = probes = ProbeFifo(config)
         m.submodules.loader = loader = ProbeLoader(config, self.number)
         m.submodules.execution = execution = ExecutionUnit(config, self.number)
@@ -115,30 +110,22 @@ class JoinArea(wiring.Component):
         # ... and a cycle later for the tables that are made of registers.
         self._address, self._data = Signal(ADDRESS_BITS), Signal(DATA_BITS)
         m.d.sync += [self._address.eq(self._bus.address), self._data.eq(self._bus.data)]
-        late = ("check", "flow", "oldest", "rewrite", "rewrite_slot", "rewrite_bits")
-        for name, member in self._through.items():
-            inner, outer = getattr(window, name), getattr(self, name)
-            if member.is_signature:
-                wiring.connect(m, inner, wiring.flipped(outer))
-            elif member.flow is In:
-                domain = m.d.sync if name in late else m.d.comb
-                domain += inner.eq(outer)
-            else:
-                m.d.comb += outer.eq(inner)
         self._retention(m)
         self._plans(m, scanner, loader)
         self._indexes(m, scanner, loader)
 
-        # Router to probe FIFO to loader.
-        m.d.sync += [
-            probes.push.eq(self.push),
-            probes.push_level.eq(self.push_level),
-            probes.pushed.eq(self.pushed),
-            probes.push_raw.eq(self.push_raw),
-            probes.raw_pushed.eq(self.raw_pushed),
-        ]
+        # Raw tuples and the readers of the window.
+        registered(m, wiring.flipped(self.arrivals), window.arrivals, "check", "flow", "oldest")
+        registered(m, wiring.flipped(self.rewriting), window.rewriting)
+        wiring.connect(m, wiring.flipped(self.reading), window.reading)
+        wiring.connect(m, window.leaving, wiring.flipped(self.leaving))
+        m.d.comb += [window.clear.eq(self.clear), self.occupancy.eq(window.occupancy)]
+
+        # Sequencer and router to probe FIFO to loader.
+        registered(m, wiring.flipped(self.raw_probes), probes.raw_probes)
+        registered(m, wiring.flipped(self.joined_probes), probes.joined_probes)
+        wiring.connect(m, loader.fetch, wiring.flipped(self.fetch))
         m.d.comb += [
-            self.room.eq(probes.room),
             loader.available.eq(probes.available),
             probes.take.eq(loader.take),
             probes.take_level.eq(loader.level),
@@ -153,13 +140,10 @@ class JoinArea(wiring.Component):
             window.context.eq(loader.context),
             loader.tail.eq(window.tail),
             loader.count.eq(window.count),
-            loader.answering.eq(self.answering),
-            loader.fetched.eq(self.data),
             loader.factors.eq(execution.factors),
             loader.used.eq(execution.used),
             loader.last_turn.eq(execution.last_turn),
         ]
-        wiring.connect(m, loader.request, wiring.flipped(self.request))
 
         # Loader to scanner; each probe is announced to the execution unit when the scanner takes it.
         wiring.connect(m, loader.staged, scanner.staged)
@@ -171,7 +155,7 @@ class JoinArea(wiring.Component):
             scanner.factors.eq(execution.factors),
             scanner.last_turn.eq(execution.last_turn),
             scanner.put.eq(loader.put),
-            scanner.wait.eq(self.coming),
+            scanner.wait.eq(self.reading.coming),
             window.row.eq(scanner.row),
             scanner.tuples.eq(window.tuples),
             execution.entering.reference.eq(probe.reference),
@@ -191,6 +175,7 @@ class JoinArea(wiring.Component):
 
         # Scanner to execution unit to router.
         wiring.connect(m, scanner.pairs, execution.pairs)
+        wiring.connect(m, execution.offer, wiring.flipped(self.offer))
         wiring.connect(m, bus, execution.tables)
         m.d.comb += [
             execution.attributes.eq(loader.attributes),
@@ -198,25 +183,17 @@ class JoinArea(wiring.Component):
             window.hit.eq(execution.hit),
             window.hit_take.eq(execution.hit_take),
             execution.hit_bits.eq(window.hit_bits),
-            self.emit.eq(execution.emit),
-            self.emitted.eq(execution.emitted),
-            self.level.eq(execution.level),
-            self.destination.eq(execution.destination),
-            self.follows.eq(execution.follows),
-            self.follows_to.eq(execution.follows_to),
-            execution.roomy.eq(self.roomy),
-            self.commit.eq(execution.commit),
-            self.committed.eq(execution.context),
+            self.done.commit.eq(execution.commit),
+            self.done.context.eq(execution.context),
             self.hits.eq(scanner.pairs.valid & scanner.pairs.ready & scanner.pairs.payload.some),
-            self.stalled.eq(execution.emit & ~execution.granted),
+            self.stalled.eq(execution.stalled),
             self.rewound.eq(rewind),
             self.executed.eq(execution.executed),
             self.trace.eq(execution.trace),
         ]
 
-        m.d.sync += execution.granted.eq(self.taking)
         for number, unit in enumerate((window, loader, scanner, execution)):
-            m.d.sync += self.meters[number].eq(Cat(unit.working, unit.blocked))
+            m.d.sync += self.meters[number].eq(Cat(unit.meter.working, unit.meter.blocked))
 
         # Number of pairs that each probe in flight was compared in.
         m.submodules.tallies = tallies = memory.Memory(
@@ -243,7 +220,7 @@ class JoinArea(wiring.Component):
     def _retention(self, m: Module) -> None:
         """Loads the retention of the window; in two halves, like all tables."""
         half_before = Signal()
-        m.d.sync += [half_before.eq(self._half), self.window.forget.eq(self._half != half_before)]
+        m.d.sync += [half_before.eq(self._half), self._window.forget.eq(self._half != half_before)]
         to_range, to_rows = self._mine(m, Target.RANGE), self._mine(m, Target.ROWS)
         for half in range(2):
             kind = Signal(RangeKind, name=f"kind_{half}")
@@ -256,9 +233,9 @@ class JoinArea(wiring.Component):
                     m.d.sync += rows.eq(self._data)
             with m.If(self._half == half):
                 m.d.sync += [
-                    self.window.kind.eq(kind),
-                    self.window.ticks.eq(ticks),
-                    self.window.rows.eq(rows),
+                    self._window.kind.eq(kind),
+                    self._window.ticks.eq(ticks),
+                    self._window.rows.eq(rows),
                 ]
 
     def _mine(self, m: Module, target: Target) -> Signal:
@@ -303,8 +280,9 @@ class JoinArea(wiring.Component):
             with m.If(self._half == half):
                 m.d.sync += seed.eq(loaded)
         m.d.comb += loader.seed.eq(seed)
-        insert, slot = self.store | self.window.rewrite, Signal(self.layouts.slot_bits)
-        m.d.sync += slot.eq(Mux(self.window.rewrite, self.window.rewrite_slot, self.window.written))
+        window, rewriting = self._window, self._window.rewriting
+        insert, slot = self.arrivals.store | rewriting.rewrite, Signal(self.layouts.slot_bits)
+        m.d.sync += slot.eq(Mux(rewriting.rewrite, rewriting.slot, window.written))
         for number in range(self.config.indexes):
             m.submodules[f"index{number}"] = index = EqualityIndex(self.config)
             attribute = Signal(

@@ -13,8 +13,8 @@ from seustream.hdl.decider import RowDecider
 from seustream.hdl.decoding import FIELDS, PATTERNS
 from seustream.hdl.emitter import Emitter
 from seustream.hdl.factors import FACTOR, decide
-from seustream.hdl.layouts import CONTEXT_BITS, FOLLOWING, SELECTIONS, TAG_BITS, Layouts
-from seustream.hdl.ports import TableBus
+from seustream.hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
+from seustream.hdl.ports import JoinedOffer, Meter, TableBus
 from seustream.hdl.probe_queue import ProbeQueue, probe_layout
 from seustream.hdl.program_store import ProgramStore
 from seustream.hdl.scan import pair_layout
@@ -45,10 +45,8 @@ class ExecutionUnit(wiring.Component):
     pairs          in: stream from the scanner, in the order of the probes
     hit, hit_take, hit_bits   out, out, in: selection bits of the window tuple
     attributes     in: attributes that the probe carries (without lanes)
-    emit, emitted, level, destination   out: a joined tuple, its level and where it goes; stays until `granted`
-                   or until the unit gives up
-    granted, roomy   in: the router takes it; there is room for it
-    follows, follows_to   out: the next ones of the same level are ready already, and where they go
+    offer          out (`JoinedOffer`)
+    stalled        out: a joined tuple is offered, and not taken yet
     waiting        in: by level, probes are not done
     commit, committed_level, context   out: pulse: a probe of this level and context is done
     busy           out: the unit holds a probe
@@ -57,7 +55,7 @@ class ExecutionUnit(wiring.Component):
     resume, resume_slot     out: the probe was left before, and at which slot to resume
     factors, used  out: the program's CMPs, and their number
     last_turn      out: last of the turns that a row takes
-    working, blocked   out: the unit is busy; there is no room for a joined tuple
+    meter            out (`Meter`): the unit is busy; there is no room for a joined tuple
     executed, trace    out: pulse: an instruction is executed; which one
     """
 
@@ -75,14 +73,8 @@ class ExecutionUnit(wiring.Component):
                 "hit_take": Out(1),
                 "hit_bits": In(SELECTIONS),
                 "attributes": In(data.ArrayLayout(layouts.attributes, config.streams)),
-                "emit": Out(1),
-                "emitted": Out(layouts.reference),
-                "level": Out(layouts.level_bits),
-                "destination": Out(layouts.destination),
-                "follows": Out(FOLLOWING),
-                "follows_to": Out(data.ArrayLayout(layouts.destination, FOLLOWING)),
-                "granted": In(1),
-                "roomy": In(1),
+                "offer": Out(JoinedOffer(config)),
+                "stalled": Out(1),
                 "waiting": In(layouts.levels),
                 "commit": Out(1),
                 "committed_level": Out(layouts.level_bits),
@@ -96,8 +88,7 @@ class ExecutionUnit(wiring.Component):
                 "factors": Out(data.ArrayLayout(FACTOR, config.factors)),
                 "used": Out(range(config.factors + 1)),
                 "last_turn": Out(range(config.turns)),
-                "working": Out(1),
-                "blocked": Out(1),
+                "meter": Out(Meter()),
                 "executed": Out(1),
                 "trace": Out(layouts.trace),
             }
@@ -135,7 +126,6 @@ class ExecutionUnit(wiring.Component):
             probes.resumed.eq(self.resumed),
             self.resume.eq(probes.resume),
             self.resume_slot.eq(probes.resume_slot),
-            self.level.eq(probes.level),
             self.committed_level.eq(probes.committed_level),
             self.context.eq(probes.context),
             self.busy.eq(probes.busy),
@@ -143,19 +133,23 @@ class ExecutionUnit(wiring.Component):
 
     def _emit(self, m: Module) -> None:
         """Connects the emitter to the router, on behalf of the probe being sent."""
-        emitter, probe, joined = self._emitter, self._probes.sending, self.emitted
+        emitter, probe, offer = self._emitter, self._probes.sending, self.offer
+        joined, granted = offer.emitted, Signal()
+        m.d.sync += granted.eq(offer.taking)
         higher = Cat(
             self.waiting[level] & (level > probe.level) for level in range(self.layouts.levels)
         )
         m.d.comb += [
             self._program.tag.eq(emitter.tag),
             emitter.leads.eq(self._program.destination),
-            self.emit.eq(emitter.emit),
-            self.destination.eq(emitter.destination),
-            self.follows.eq(emitter.follows),
-            self.follows_to.eq(emitter.follows_to),
-            emitter.granted.eq(self.granted),
-            emitter.roomy.eq(self.roomy),
+            offer.emit.eq(emitter.emit),
+            offer.level.eq(self._probes.level),
+            offer.destination.eq(emitter.destination),
+            offer.follows.eq(emitter.follows),
+            offer.follows_to.eq(emitter.follows_to),
+            emitter.granted.eq(granted),
+            emitter.roomy.eq(offer.roomy),
+            self.stalled.eq(emitter.emit & ~granted),
             emitter.higher.eq(higher.any()),
             self.commit.eq(emitter.commit),
             self.rewind.eq(emitter.rewind),
@@ -368,8 +362,8 @@ class ExecutionUnit(wiring.Component):
         m.d.comb += go.eq(~waiting)
         has = running | waits
         m.d.comb += [
-            self.blocked.eq(has & ~room & (waiting | ~running)),
-            self.working.eq(has & ~self.blocked),
+            self.meter.blocked.eq(has & ~room & (waiting | ~running)),
+            self.meter.working.eq(has & ~self.meter.blocked),
         ]
         with m.If(acts & jump):
             m.d.sync += pc.eq(does.target)

@@ -6,12 +6,13 @@ from functools import reduce
 from operator import or_
 
 from amaranth.hdl import Array, Module, Mux, Signal
-from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from seustream.hdl.arbiter import RoundRobin
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.layouts import CONTEXT_BITS, CONTEXTS, Layouts
+from seustream.hdl.ports import Fetching, Meter, WindowReading
 
 
 class TupleFetch(wiring.Component):
@@ -22,44 +23,35 @@ class TupleFetch(wiring.Component):
     latency     7 cycles from the request to the response
     throughput  1 tuple per cycle, for a single requester or for all together
 
-    requests     in: streams of references. The last requester wants stored tuples as they are; the one before it
-                 wants stamps only, unless `whole_results`
-    whole_results   in: see `requests`
-    responses, fetched   out: pulse for the requester that `fetched` is for; `answering` comes a cycle before
-    working      out: a request is in process
-    remember, context, raw        in: pulse: keep a raw tuple under its context number
-    coming          out, per window: attributes are fetched in the next cycle
-    fetching, whole, slots, components   out, out, out, in: of the window buffers: stamps are fetched; attributes, too;
-                 at these slots; the components
+    requesters      in, per requester (`Fetching`). The last one wants stored tuples as they are; the one before it
+                    wants stamps only, unless `whole_results`
+    whole_results   in: see `requesters`; held
+    windows         out, per window (`WindowReading`)
+    remember        in: pulse: keep a raw tuple
+    context, raw    in: its context, and the tuple (`Layouts.context`), valid with `remember`
+    meter           out (`Meter`): a request is in process; never blocked
     """
 
     def __init__(self, config: DeviceConfig, requesters: int) -> None:
-        self.config, self.requesters = config, requesters
+        self.config, self.count = config, requesters
         self.layouts = layouts = Layouts(config)
         n = config.streams
         super().__init__(
             {
                 "whole_results": In(1),
-                "requests": In(stream.Signature(layouts.reference)).array(requesters),
-                "responses": Out(requesters),
-                "answering": Out(requesters),
-                "fetched": Out(layouts.fetched),
+                "requesters": In(Fetching(config)).array(requesters),
+                "windows": Out(WindowReading(config)).array(n),
                 "remember": In(1),
                 "context": In(CONTEXT_BITS),
                 "raw": In(layouts.context),
-                "working": Out(1),
-                "coming": Out(n),
-                "fetching": Out(n),
-                "whole": Out(n),
-                "slots": Out(data.ArrayLayout(layouts.slot_bits, n)),
-                "components": In(data.ArrayLayout(layouts.component, n)),
+                "meter": Out(Meter()),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        layouts, who = self.layouts, range(self.requesters)
-        m.submodules.arbiter = arbiter = RoundRobin(self.requesters)
+        layouts, who = self.layouts, range(self.count)
+        m.submodules.arbiter = arbiter = RoundRobin(self.count)
         counters = data.ArrayLayout(layouts.sequence, self.config.streams)
         arrival = data.StructLayout(
             {"brought": layouts.brought, "now": layouts.timestamp, "counters": counters}
@@ -69,14 +61,15 @@ class TupleFetch(wiring.Component):
 
         # Pipeline stages: request, arbitration, to the windows, address, memory, data, raw tuple selected.
         references = [Signal(layouts.reference, name=f"reference{i}") for i in range(5)]
-        wanted = [Signal(self.requesters, name=f"wanted{i}") for i in range(5)]
-        chosen = Signal(self.requesters)  # granted; makes way in this cycle
+        wanted = [Signal(self.count, name=f"wanted{i}") for i in range(5)]
+        chosen = Signal(self.count)  # granted; makes way in this cycle
         n, reads = self.config.streams, []  # per requester, the windows to read
         m.d.comb += arbiter.enable.eq(1)
         m.d.sync += [chosen.eq(arbiter.granted), wanted[0].eq(chosen)]
         for i in who:
             # Two-entry buffer per requester, so that `ready` depends on registers only.
-            request, asks, full = self.requests[i], Signal(name=f"asks{i}"), Signal(name=f"full{i}")
+            request = self.requesters[i].request
+            asks, full = Signal(name=f"asks{i}"), Signal(name=f"full{i}")
             first, second = (
                 Signal(layouts.reference, name=f"{name}{i}") for name in ("first", "second")
             )
@@ -99,17 +92,23 @@ class TupleFetch(wiring.Component):
                 m.d.sync += references[0].eq(first)
             # The raw tuple is kept here and not read from its window, except by the last requester.
             joined, every = first.carries & ~(1 << first.stream), (1 << n) - 1
-            wants = joined if i < self.requesters - 1 else every
+            wants = joined if i < self.count - 1 else every
             reads.append(Mux(chosen[i], wants, 0)[:n])
         for i in range(4):
             m.d.sync += [wanted[i + 1].eq(wanted[i]), references[i + 1].eq(references[i])]
         raw = Signal(layouts.context)
+        # A bit for each window.
+        coming, fetching, whole = (Signal(n, name=name) for name in ("coming", "fetching", "whole"))
+        for number, window in enumerate(self.windows):
+            m.d.comb += [
+                window.coming.eq(coming[number]),
+                window.fetching.eq(fetching[number]),
+                window.whole.eq(whole[number]),
+                window.slot.eq(references[0].slots[number]),
+            ]
         m.d.comb += [
-            self.working.eq(chosen.any()),
-            self.coming.eq(
-                reduce(or_, (*reads[:-2], reads[-1], Mux(self.whole_results, reads[-2], 0)))
-            ),
-            self.slots.eq(references[0].slots),
+            self.meter.working.eq(chosen.any()),
+            coming.eq(reduce(or_, (*reads[:-2], reads[-1], Mux(self.whole_results, reads[-2], 0)))),
             write.addr.eq(self.context),
             write.en.eq(self.remember),
             write.data.brought.bits.eq(self.raw.bits),
@@ -128,16 +127,18 @@ class TupleFetch(wiring.Component):
             raw.component.sequence.eq(Array(kept.counters[s] for s in range(n))[its]),
             raw.component.attributes.eq(kept.brought.attributes),
             raw.counters.eq(kept.counters),
-            self.fetching.eq(reduce(or_, reads)),
-            self.whole.eq(self.coming),
+            fetching.eq(reduce(or_, reads)),
+            whole.eq(coming),
         ]
 
-        fetched = self.fetched
-        m.d.comb += [
-            self.answering.eq(wanted[3]),
-            self.responses.eq(wanted[4]),
-            fetched.reference.eq(references[4]),
-        ]
+        fetched = Signal(layouts.fetched)
+        m.d.comb += fetched.reference.eq(references[4])
+        for i, requester in enumerate(self.requesters):
+            m.d.comb += [
+                requester.answering.eq(wanted[3][i]),
+                requester.response.eq(wanted[4][i]),
+                requester.data.eq(fetched),
+            ]
         m.d.sync += [
             fetched.stream.eq(raw.stream),
             fetched.bits.eq(raw.bits),
@@ -145,10 +146,8 @@ class TupleFetch(wiring.Component):
             fetched.counters.eq(raw.counters),
         ]
         as_stored = wanted[2][-1]
-        for number in range(self.config.streams):
+        for number, window in enumerate(self.windows):
             own = Signal(name=f"own_{number}")
             m.d.sync += own.eq((its == number) & ~as_stored)
-            m.d.sync += fetched.components[number].eq(
-                Mux(own, raw.component, self.components[number])
-            )
+            m.d.sync += fetched.components[number].eq(Mux(own, raw.component, window.component))
         return m

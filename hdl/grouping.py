@@ -11,6 +11,7 @@ from amaranth.utils import ceil_log2
 
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.layouts import GROUP_COUNT_BITS, QUERY_BITS, Layouts
+from seustream.hdl.ports import Meter
 
 _WAITING = 16
 """Results in the unit, including one that may still arrive in the cycle in which `ready` goes low."""
@@ -30,7 +31,7 @@ class GroupingUnit(wiring.Component):
     drain, drained  in, held: output all groups as soon as nothing waits; out: pulse: all are out
     clear           in: pulse: discard all groups
     idle            out: nothing waits, and no group is being output
-    working, blocked   out: the unit is busy; a result waits to be taken
+    meter            out (`Meter`): the unit is busy; a result waits to be taken
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -45,8 +46,7 @@ class GroupingUnit(wiring.Component):
                 "drained": Out(1),
                 "clear": In(1),
                 "idle": Out(1),
-                "working": Out(1),
-                "blocked": Out(1),
+                "meter": Out(Meter()),
             }
         )
         width = config.attribute_width
@@ -333,8 +333,8 @@ class GroupingUnit(wiring.Component):
                     m.next = "NEXT"
         m.d.comb += [
             self.idle.eq((self._used == 0) & ~self._full & fsm.ongoing("ADD") & ~forgets),
-            self.blocked.eq(~free),
-            self.working.eq(~self.idle & free),
+            self.meter.blocked.eq(~free),
+            self.meter.working.eq(~self.idle & free),
         ]
 
 

@@ -12,6 +12,7 @@ from seustream.hdl.factors import BUFFER_BITS, FACTOR, all_kept, put_layout
 from seustream.hdl.hashing import seed_bits
 from seustream.hdl.index import bucket, hashed
 from seustream.hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
+from seustream.hdl.ports import Fetching, Meter
 
 ASKED = 16
 """Probes that are fetched ahead of the staged one."""
@@ -46,8 +47,7 @@ class ProbeLoader(wiring.Component):
                 being fetched meanwhile
 
     available, take, level, reference, brings, raw, give   in, out, out, in, in, in, out: of the probe FIFO
-    request, answering, fetched   out, in, in: of the tuple fetch: stream of requests; pulse, at the earliest
-                                  2 cycles after a request is taken; the answer, in the cycle after the pulse
+    fetch                         out (`Fetching`): answers come 2 cycles after their requests at the earliest
     context, tail, count          out, in, in: of the window buffer, 2 cycles after `context`
     tag, plan                     out, in: of the area's probe plan, 1 cycle after `tag`
     seed                          in: of the indexes' hash, held
@@ -58,7 +58,7 @@ class ProbeLoader(wiring.Component):
     hold        in, without lanes: the attributes of the last probe are still needed
     freed       in: pulse: the comparisons of the oldest staged probe are no longer needed
     flush       in: pulse: forget all probes; one taken or handed on in this cycle does not count
-    working, blocked   out: the loader is busy; it waits until the area no longer needs the comparisons
+    meter            out (`Meter`): the loader is busy; it waits until the area no longer needs the comparisons
     """
 
     def __init__(self, config: DeviceConfig, number: int) -> None:
@@ -73,9 +73,7 @@ class ProbeLoader(wiring.Component):
                 "brings": In(1),
                 "raw": In(layouts.brought),
                 "give": Out(1),
-                "request": Out(stream.Signature(layouts.reference)),
-                "answering": In(1),
-                "fetched": In(layouts.fetched),
+                "fetch": Out(Fetching(config)),
                 "context": Out(CONTEXT_BITS),
                 "tail": In(layouts.slot_bits),
                 "count": In(layouts.pointer_bits),
@@ -91,8 +89,7 @@ class ProbeLoader(wiring.Component):
                 "hold": In(1),
                 "freed": In(1),
                 "flush": In(1),
-                "working": Out(1),
-                "blocked": Out(1),
+                "meter": Out(Meter()),
             }
         )
 
@@ -184,10 +181,10 @@ class ProbeLoader(wiring.Component):
             read.addr.eq(got),
         ]
         m.d.sync += put.eq(put + write.en)
-        with m.If(~self.request.valid | self.request.ready):
+        with m.If(~self.fetch.request.valid | self.fetch.request.ready):
             m.d.sync += [
-                self.request.valid.eq(got != put),
-                self.request.payload.eq(read.data),
+                self.fetch.request.valid.eq(got != put),
+                self.fetch.request.payload.eq(read.data),
                 got.eq(got + (got != put)),
             ]
         self._others = [s for s in range(config.streams) if s != self.number]
@@ -264,12 +261,12 @@ class ProbeLoader(wiring.Component):
         its_key = Signal(where)
         m.d.sync += [
             fetched.eq(fetched + write.en),
-            answering.eq(answering + self.answering),
+            answering.eq(answering + self.fetch.answering),
             its_key.eq(read.data),
         ]
         # A raw tuple passes once its plan is there, in a cycle without an answer; otherwise it waits here.
         response, passes, raw = Signal(), Signal(), self.raw
-        m.d.sync += response.eq(self.answering)
+        m.d.sync += response.eq(self.fetch.answering)
         waits = data.StructLayout({"place": len(place), "attribute": len(plan.attribute)})
         m.submodules.raws = raws = memory.Memory(shape=waits, depth=ASKED, init=[])
         write, read = raws.write_port(), raws.read_port(domain="comb")
@@ -301,7 +298,7 @@ class ProbeLoader(wiring.Component):
             }
         )
         m.submodules.answers = self._answers = memory.Memory(shape=answer, depth=ASKED, init=[])
-        fetched_bits = Mux(_joined(self.fetched.reference), 0, self.fetched.bits)
+        fetched_bits = Mux(_joined(self.fetch.data.reference), 0, self.fetch.data.bits)
         write, at_place = self._answers.write_port(), Signal.like(place)
         m.d.comb += at_place.eq(Mux(response, its_key.place, its.place))
         # Registers are possible here: the entry is read two cycles later at the earliest.
@@ -313,7 +310,7 @@ class ProbeLoader(wiring.Component):
         ]
         attributes = Signal(data.ArrayLayout(layouts.attributes, config.streams))
         for number, stream_number in enumerate(self._others):
-            came = self.fetched.components[stream_number].attributes
+            came = self.fetch.data.components[stream_number].attributes
             m.d.sync += write.data.attributes[number].eq(Mux(response, came, raw.attributes))
             m.d.comb += attributes[stream_number].eq(came)
 
@@ -425,8 +422,8 @@ class ProbeLoader(wiring.Component):
             ]
         waits = Mux(put != 0, self.staged.valid, self._have & in_use)
         m.d.comb += [
-            self.blocked.eq(waits),
-            self.working.eq((self._have | begun | (put != 0) | self._moves[-1]) & ~waits),
+            self.meter.blocked.eq(waits),
+            self.meter.working.eq((self._have | begun | (put != 0) | self._moves[-1]) & ~waits),
         ]
 
     def _put(

@@ -14,7 +14,7 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import FILTER_BITS, FILTERED, Target
 from seustream.hdl.layouts import CONTEXT_BITS, SELECTIONS, STREAM_BITS, TAG_BITS, Layouts
 from seustream.hdl.member import GroupMember
-from seustream.hdl.ports import TableBus
+from seustream.hdl.ports import Fetching, Meter, TableBus, TupleDone
 from seustream.hdl.probe_fifo import IN_FLIGHT
 from seustream.hdl.query_search import PLACE_BITS, PLACES, QuerySearch
 
@@ -34,13 +34,13 @@ class Output(wiring.Component):
     tables          in: table bus (`TableBus`)
     push, pushed    in: pulse with a reference from the router
     room            out: there is room; may be late by `IN_FLIGHT` pushes
-    request, response, fetched   out, in, in: of the tuple fetch, which takes at least two cycles
+    fetch           out (`Fetching`): answers come two cycles after their requests at the earliest
     results         out: stream of delivered results, in the order of the pushes
     member          out: how the result is grouped, valid with it
     whole           out: attributes of components are wanted, too; held
-    commit, context out: pulse: a tuple of this context is done
+    done            out (`TupleDone`): tuples
     delivered       out: number of queries that got a result 3 cycles ago
-    working, blocked   out: the output is busy; a result waits to be taken
+    meter            out (`Meter`): the output is busy; a result waits to be taken
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -52,17 +52,13 @@ class Output(wiring.Component):
                 "push": In(1),
                 "pushed": In(layouts.reference),
                 "room": Out(1),
-                "request": Out(stream.Signature(layouts.reference)),
-                "response": In(1),
-                "fetched": In(layouts.fetched),
+                "fetch": Out(Fetching(config)),
                 "results": Out(stream.Signature(layouts.result)),
                 "member": Out(layouts.member),
                 "whole": Out(1),
-                "commit": Out(1),
-                "context": Out(CONTEXT_BITS),
+                "done": Out(TupleDone()),
                 "delivered": Out(range(config.queries + 1)),
-                "working": Out(1),
-                "blocked": Out(1),
+                "meter": Out(Meter()),
             }
         )
 
@@ -77,8 +73,8 @@ class Output(wiring.Component):
             m.submodules.members = self._members = members = GroupMember(self.config)
             wiring.connect(m, wiring.flipped(self.tables), members.tables)
             m.d.comb += [
-                members.came.eq(self.response),
-                members.fetched.eq(self.fetched),
+                members.came.eq(self.fetch.response),
+                members.fetched.eq(self.fetch.data),
                 self.whole.eq(members.whole),
             ]
         self._ask(m, leaves)
@@ -97,7 +93,7 @@ class Output(wiring.Component):
         m.d.sync += self.room.eq(waiting.level < config.output_fifo_depth)
         asked, place, free, asks = Signal(range(PLACES + 1)), Signal(), Signal(), Signal()
         m.d.comb += [
-            free.eq(~self.request.valid | self.request.ready),
+            free.eq(~self.fetch.request.valid | self.fetch.request.ready),
             waiting.r_en.eq(free & place),
             asks.eq(waiting.r_en & waiting.r_rdy),
         ]
@@ -110,13 +106,16 @@ class Output(wiring.Component):
             tag = data.View(self.layouts.reference, waiting.r_data).tag
             m.d.comb += [self._members.asked.eq(asks), self._members.tag.eq(tag)]
         with m.If(free):
-            m.d.sync += [self.request.valid.eq(asks), self.request.payload.eq(waiting.r_data)]
+            m.d.sync += [
+                self.fetch.request.valid.eq(asks),
+                self.fetch.request.payload.eq(waiting.r_data),
+            ]
 
     def _work_out(self, m: Module, search: QuerySearch) -> memory.ReadPort:
         """Computes ages, ranks and queries of fetched tuples for the search; returns a read port to the parts of
         their results."""
         layouts, n = self.layouts, self.config.streams
-        bus, reference = self.tables, self.fetched.reference
+        bus, reference = self.tables, self.fetch.data.reference
         route = data.StructLayout({"queries": self.config.queries, "test": len(search.test)})
         m.submodules.routes = routes = memory.Memory(shape=route, depth=2 << TAG_BITS, init=[])
         write, read = routes.write_port(), routes.read_port()
@@ -148,19 +147,19 @@ class Output(wiring.Component):
         works = [Signal(parts, name=f"work{stage}", reset_less=True) for stage in range(stages)]
         ages = Signal(data.ArrayLayout(layouts.timestamp, n), reset_less=True)
         ranks = Signal(data.ArrayLayout(layouts.sequence, n), reset_less=True)
-        m.d.sync += came.eq(Cat(self.response, came))
+        m.d.sync += came.eq(Cat(self.fetch.response, came))
         m.d.sync += [
             works[0].context.eq(reference.context),
             works[0].carries.eq(reference.carries),
-            works[0].now.eq(self.fetched.now),
+            works[0].now.eq(self.fetch.data.now),
         ]
         m.d.sync += [later.eq(former) for former, later in itertools.pairwise(works)]
         for s in range(n):
-            component = self.fetched.components[s]
-            age = self.fetched.now - component.timestamp
+            component = self.fetch.data.components[s]
+            age = self.fetch.data.now - component.timestamp
             m.d.sync += [
                 ages[s].eq(Mux(reference.carries[s], age, 0)),
-                ranks[s].eq(self.fetched.counters[s] - component.sequence),
+                ranks[s].eq(self.fetch.data.counters[s] - component.sequence),
                 works[0].sequences[s].eq(component.sequence),
             ]
         m.d.sync += [
@@ -198,15 +197,15 @@ class Output(wiring.Component):
     def _pass(self, m: Module, search: QuerySearch, queries: Value) -> None:
         """Gives the search the queries that a tuple may be for. For a raw tuple these are the queries whose filters
         it passes; its selection bits are looked up a few per memory."""
-        bus, reference = self.tables, self.fetched.reference
+        bus, reference = self.tables, self.fetch.data.reference
         is_joined, of_tag = Signal(), Signal(self.config.queries, reset_less=True)
         m.d.sync += [
-            is_joined.eq(reference.carries != 1 << self.fetched.stream),
+            is_joined.eq(reference.carries != 1 << self.fetch.data.stream),
             of_tag.eq(queries),
         ]
         passed = []
         for number in range(SELECTIONS // FILTERED):
-            bits = self.fetched.bits[number * FILTERED :][:FILTERED]
+            bits = self.fetch.data.bits[number * FILTERED :][:FILTERED]
             m.submodules[f"filters{number}"] = filters = memory.Memory(
                 shape=self.config.queries, depth=2 << STREAM_BITS + FILTERED, init=[]
             )
@@ -219,7 +218,7 @@ class Output(wiring.Component):
                     & (bus.target == Target.FILTER)
                     & (bus.address[FILTERED:FILTER_BITS] == number)
                 ),
-                read.addr.eq(Cat(bits, self.fetched.stream, bus.half)),
+                read.addr.eq(Cat(bits, self.fetch.data.stream, bus.half)),
                 read.en.eq(1),
             ]
             kept = Signal(self.config.queries, name=f"passed{number}", reset_less=True)
@@ -274,10 +273,10 @@ class Output(wiring.Component):
             self.results.valid.eq(here & item.some),
             self.results.payload.eq(result),
             self.member.eq(item.member),
-            self.commit.eq(moves),
-            self.context.eq(item.context),
-            self.blocked.eq(self.results.valid & ~self.results.ready),
-            self.working.eq((search.working | here) & ~self.blocked),
+            self.done.commit.eq(moves),
+            self.done.context.eq(item.context),
+            self.meter.blocked.eq(self.results.valid & ~self.results.ready),
+            self.meter.working.eq((search.working | here) & ~self.meter.blocked),
         ]
         # Count up to 64 queries in three pipeline stages.
         counted, sums = Signal(self.config.queries), []

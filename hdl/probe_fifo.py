@@ -9,6 +9,7 @@ from amaranth.utils import ceil_log2
 
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.layouts import CONTEXT_BITS, STREAM_BITS, Layouts
+from seustream.hdl.ports import JoinedProbes, RawProbes
 
 IN_FLIGHT = 7
 """Probes that may still arrive after `room` was last seen high: in flight from router or sequencer."""
@@ -29,9 +30,7 @@ class ProbeFifo(wiring.Component):
     latency     take: `reference` 1 cycle later
     throughput  one push, one raw push, one take, one give and one commit per cycle
 
-    push, push_level, pushed    in: pulse with a joined tuple
-    push_raw, raw_pushed        in: pulse with a raw tuple
-    room                        out: by level, there is room; may be late by `IN_FLIGHT` pushes
+    joined_probes, raw_probes   in (`JoinedProbes`, `RawProbes`)
     available                   out: by level, there is a probe to take in the next cycle, unless a rewind comes
     waiting                     out: by level, there is a probe not released; a cycle late
     take, take_level, reference   in, in, out: take a probe; its reference, from the next cycle until the next take
@@ -49,12 +48,8 @@ class ProbeFifo(wiring.Component):
         levels, level = layouts.levels, layouts.level_bits
         super().__init__(
             {
-                "push": In(1),
-                "push_level": In(level),
-                "pushed": In(layouts.reference),
-                "push_raw": In(1),
-                "raw_pushed": In(layouts.raw_probe),
-                "room": Out(levels),
+                "joined_probes": In(JoinedProbes(config)),
+                "raw_probes": In(RawProbes(config)),
                 "available": Out(levels),
                 "waiting": Out(levels),
                 "take": In(1),
@@ -72,6 +67,7 @@ class ProbeFifo(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         levels, bits = self.layouts.levels, ceil_log2(self.depth)
+        raw, pushed = self.raw_probes, self.joined_probes
         ends, taken, kept = (
             Array(Signal(bits + 1, name=f"{name}_{level}") for level in range(levels))
             for name in ("end", "taken", "kept")
@@ -91,10 +87,10 @@ class ProbeFifo(wiring.Component):
             of_raw.eq(self.take & (self.take_level == 0)),
             is_fresh.eq(taken[0] == fresh),
             *(port.addr.eq(ends[0]) for port in (write, write_brought)),
-            *(port.en.eq(self.push_raw) for port in (write, write_brought)),
-            write.data.context.eq(self.raw_pushed.context),
-            write.data.stream.eq(self.raw_pushed.stream),
-            write_brought.data.eq(self.raw_pushed.brought),
+            *(port.en.eq(raw.push) for port in (write, write_brought)),
+            write.data.context.eq(raw.pushed.context),
+            write.data.stream.eq(raw.pushed.stream),
+            write_brought.data.eq(raw.pushed.brought),
             read.addr.eq(taken[0]),
             read.en.eq(of_raw),
             given_next.eq(Mux(self.give, after_given, given)),
@@ -109,7 +105,7 @@ class ProbeFifo(wiring.Component):
         m.d.sync += given.eq(given_next)
         with m.If(self.give):
             m.d.sync += after_given.eq(after_given + 1)
-        with m.If(self.push_raw):
+        with m.If(raw.push):
             m.d.sync += ends[0].eq(ends[0] + 1)
         with m.If(self.take):
             m.d.sync += self.brings.eq(of_raw & is_fresh)
@@ -121,11 +117,11 @@ class ProbeFifo(wiring.Component):
             )
             write, read = probes.write_port(), probes.read_port()
             joined = Signal()  # the probe taken last is a joined tuple
-            at, from_ = (self.push_level - 1)[: len(self.push_level)], self.take_level - 1
+            at, from_ = (pushed.level - 1)[: len(pushed.level)], self.take_level - 1
             m.d.comb += [
-                write.addr.eq(Cat(ends[self.push_level][:bits], at)),
-                write.data.eq(self.pushed),
-                write.en.eq(self.push),
+                write.addr.eq(Cat(ends[pushed.level][:bits], at)),
+                write.data.eq(pushed.pushed),
+                write.en.eq(pushed.push),
                 read.addr.eq(Cat(taken[self.take_level][:bits], from_[: len(self.take_level)])),
                 read.en.eq(self.take),
             ]
@@ -133,8 +129,8 @@ class ProbeFifo(wiring.Component):
                 m.d.sync += joined.eq(self.take_level != 0)
             with m.If(joined):
                 m.d.comb += self.reference.eq(read.data)
-            with m.If(self.push):
-                m.d.sync += ends[self.push_level].eq(ends[self.push_level] + 1)
+            with m.If(pushed.push):
+                m.d.sync += ends[pushed.level].eq(ends[pushed.level] + 1)
         for level in range(levels):
             takes = self.take & (self.take_level == level)
             more = ends[level] != (taken[level] + 1)[: bits + 1]
@@ -144,7 +140,8 @@ class ProbeFifo(wiring.Component):
             room = waits < self.config.probe_fifo_depth
             if level == 0:
                 room &= (ends[0] - given)[: bits + 1] < _BROUGHT - _RAW_IN_FLIGHT
-            m.d.sync += self.room[level].eq(room)
+            m.d.sync += pushed.room[level].eq(room)
+        m.d.comb += raw.room.eq(pushed.room[0])
         with m.If(self.take):
             m.d.sync += taken[self.take_level].eq(taken[self.take_level] + 1)
         with m.If(self.commit):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from amaranth.hdl import Array, Module, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from seustream.hdl.config import DeviceConfig
-from seustream.hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
+from seustream.hdl.layouts import SELECTIONS, Layouts
+from seustream.hdl.ports import Fetching, Reselecting, Rewriting
 
 
 class Replay(wiring.Component):
@@ -17,35 +18,24 @@ class Replay(wiring.Component):
     latency     per stored tuple, that of its fetch and of the selection unit, plus 6 cycles
     throughput  one run at a time
 
-    start, busy      in: pulse; out: a run is in progress
-    firsts, ends     in, from the window buffers: tail and head, stable from the cycle of `start` on
-    request, response, fetched   out, in, in: of the tuple fetch, for tuples as they are stored
-    again, stream, attributes, known, bits   out, out, out, in, in: of the selection unit
-    rewrite, slot, rewritten   out: pulse per window: new bits for this slot, which is to be indexed again
+    start, busy   in: pulse; out: a run is in progress
+    fetch         out (`Fetching`): for tuples as they are stored
+    selection     out (`Reselecting`)
+    windows       out, per window (`Rewriting`): the tuple at a slot is also to be indexed again. The pointers are stable
+                  from the cycle before `start` on
     """
 
     def __init__(self, config: DeviceConfig) -> None:
         self.config = config
-        self.layouts = layouts = Layouts(config)
+        self.layouts = Layouts(config)
         n = config.streams
-        pointers = data.ArrayLayout(layouts.pointer_bits, n)
         super().__init__(
             {
                 "start": In(1),
                 "busy": Out(1),
-                "firsts": In(pointers),
-                "ends": In(pointers),
-                "request": Out(stream.Signature(layouts.reference)),
-                "response": In(1),
-                "fetched": In(layouts.fetched),
-                "again": Out(1),
-                "stream": Out(STREAM_BITS),
-                "attributes": Out(layouts.attributes),
-                "known": In(1),
-                "bits": In(SELECTIONS),
-                "rewrite": Out(n),
-                "slot": Out(layouts.slot_bits),
-                "rewritten": Out(SELECTIONS),
+                "fetch": Out(Fetching(config)),
+                "selection": Out(Reselecting(config)),
+                "windows": Out(Rewriting(config)).array(n),
             }
         )
 
@@ -55,13 +45,24 @@ class Replay(wiring.Component):
         at = Signal(self.layouts.pointer_bits)
         number = Signal(range(n))
         more = Signal()
-        # Registers, because the windows are far away, and so is the selection unit.
-        firsts, ends = Signal.like(self.firsts), Signal.like(self.ends)
-        m.d.sync += [firsts.eq(self.firsts), ends.eq(self.ends), self.again.eq(0)]
+        fetch, selection = self.fetch, self.selection
+        # Two registers each, one of which is placed beside its window; the selection unit is far away, too.
+        pointers = data.ArrayLayout(self.layouts.pointer_bits, n)
+        firsts_there, ends_there, firsts, ends = (
+            Signal(pointers, name=name) for name in ("firsts_there", "ends_there", "firsts", "ends")
+        )
+        m.d.sync += [firsts.eq(firsts_there), ends.eq(ends_there), selection.again.eq(0)]
         end = Array(ends[s] for s in range(n))[number]
-        m.d.comb += [self.slot.eq(at), self.stream.eq(number)]
-        for s in range(n):
-            m.d.comb += self.request.payload.slots[s].eq(at)
+        m.d.comb += selection.stream.eq(number)
+        rewrite, rewritten = Signal(n), Signal(SELECTIONS)
+        for s, window in enumerate(self.windows):
+            m.d.sync += [firsts_there[s].eq(window.first), ends_there[s].eq(window.end)]
+            m.d.comb += [
+                fetch.request.payload.slots[s].eq(at),
+                window.rewrite.eq(rewrite[s]),
+                window.slot.eq(at),
+                window.bits.eq(rewritten),
+            ]
         with m.FSM() as fsm:
             with m.State("IDLE"):
                 m.d.sync += number.eq(0)
@@ -75,8 +76,8 @@ class Replay(wiring.Component):
                 m.next = "TUPLE"
             with m.State("TUPLE"):
                 with m.If(more):
-                    m.d.comb += self.request.valid.eq(1)
-                    with m.If(self.request.ready):
+                    m.d.comb += fetch.request.valid.eq(1)
+                    with m.If(fetch.request.ready):
                         m.next = "FETCH"
                 with m.Elif(number == n - 1):
                     m.next = "IDLE"
@@ -84,19 +85,19 @@ class Replay(wiring.Component):
                     m.d.sync += number.eq(number + 1)
                     m.next = "WINDOW"
             with m.State("FETCH"):
-                components = Array(self.fetched.components[s].attributes for s in range(n))
-                with m.If(self.response):
-                    m.d.sync += self.attributes.eq(components[number])
+                components = Array(fetch.data.components[s].attributes for s in range(n))
+                with m.If(fetch.response):
+                    m.d.sync += selection.attributes.eq(components[number])
                     m.next = "SELECT"
             with m.State("SELECT"):
-                m.d.sync += self.again.eq(1)
+                m.d.sync += selection.again.eq(1)
                 m.next = "BITS"
             with m.State("BITS"):
-                with m.If(self.known):
-                    m.d.sync += self.rewritten.eq(self.bits)
+                with m.If(selection.known):
+                    m.d.sync += rewritten.eq(selection.bits)
                     m.next = "WRITE"
             with m.State("WRITE"):
-                m.d.comb += self.rewrite.eq(1 << number)
+                m.d.comb += rewrite.eq(1 << number)
                 m.d.sync += at.eq(at + 1)
                 m.next = "MORE"
         m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))

@@ -8,7 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 from seustream.hdl.arbiter import RoundRobin
 from seustream.hdl.config import DeviceConfig
-from seustream.hdl.layouts import CONTEXT_BITS, FOLLOWING, OFFERS, Layouts
+from seustream.hdl.layouts import CONTEXT_BITS, OFFERS, Layouts
+from seustream.hdl.ports import JoinedOffer, JoinedProbes, Meter, RawOffers
 
 
 class Router(wiring.Component):
@@ -24,19 +25,16 @@ class Router(wiring.Component):
     throughput  1 tuple per cycle, to all its destinations at once, also from a single area while it announces what
                 follows, otherwise one in 3 cycles; of raw tuples, whose sender offers two in turn, 2 in 3 cycles
 
-    emit, emitted        in, per sender, the areas first: a tuple is offered
-    level, destination   in, per area: level of its probe, and where the tuple goes
-    follows, follows_to  in, per area: after the grant of this tuple, or if there is none, another of the same level
-                         is ready at once, and another after that one; where they go
-    taking, granted      out, per sender: its tuple is taken in this cycle; it was taken in the cycle before, and is
-                         held until then
-    roomy                out, per sender: its tuple may be taken in this cycle, for there is room; if that was granted,
-                         the next one
-    rooms, output_room   in: room per area and level; room at the output
-    push, output         out, per area: pulse: a tuple for its probe FIFO; pulse: a tuple for the output
-    pushed, push_level   out: that tuple and its level
-    sent, context        out: number of places that the pushed tuple goes to, 0 unless an area made it; its context
-    working, stuck       out: a tuple is taken; none is, because one lacks room at its destination
+    offers        in, per area (`JoinedOffer`): joined tuples
+    raws          in (`RawOffers`): raw tuples for the output
+    probes        out, per area (`JoinedProbes`)
+    output        out: pulse: a tuple for the output
+    pushed        out: its reference (`Layouts.reference`), valid with `output`
+    output_room   in: there is room at the output; may be late by `IN_FLIGHT` tuples
+    sent          out: number of places that a tuple goes to, in the cycle in which it is pushed, 0 unless an area made it
+    context       out: its context, valid with `sent`
+    circulated    out: pulse: a tuple that an area made was taken in the cycle before
+    meter         out (`Meter`): a tuple is taken; none is, because one lacks room at its destination
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -46,27 +44,16 @@ class Router(wiring.Component):
         n = config.streams
         super().__init__(
             {
-                "emit": In(self.senders),
-                "emitted": In(data.ArrayLayout(layouts.reference, self.senders)),
-                "level": In(data.ArrayLayout(layouts.level_bits, n)),
-                "destination": In(data.ArrayLayout(layouts.destination, n)),
-                "follows": In(data.ArrayLayout(FOLLOWING, n)),
-                "follows_to": In(
-                    data.ArrayLayout(data.ArrayLayout(layouts.destination, FOLLOWING), n)
-                ),
-                "taking": Out(self.senders),
-                "granted": Out(self.senders),
-                "roomy": Out(self.senders),
-                "rooms": In(data.ArrayLayout(layouts.levels, n)),
-                "output_room": In(1),
-                "push": Out(n),
+                "offers": In(JoinedOffer(config)).array(n),
+                "raws": In(RawOffers(config)),
+                "probes": Out(JoinedProbes(config)).array(n),
                 "output": Out(1),
                 "pushed": Out(layouts.reference),
-                "push_level": Out(layouts.level_bits),
+                "output_room": In(1),
                 "sent": Out(range(n + 2)),
                 "context": Out(CONTEXT_BITS),
-                "working": Out(1),
-                "stuck": Out(1),
+                "circulated": Out(1),
+                "meter": Out(Meter()),
             }
         )
 
@@ -74,60 +61,77 @@ class Router(wiring.Component):
         m = Module()
         n, layouts = self.config.streams, self.layouts
         m.submodules.arbiter = arbiter = RoundRobin(self.senders)
+        # The senders: a bit for each, the areas first.
+        emit = Cat(Cat(offer.emit for offer in self.offers), self.raws.emit)
+        taking, granted, roomy, lacks_room = (
+            Signal(self.senders, name=name) for name in ("taking", "granted", "roomy", "lacks_room")
+        )
         # Pipeline stages: rooms sampled, room at the destinations, arbitration, tuple.
-        rooms, output_room = Signal.like(self.rooms), Signal()
-        m.d.sync += [rooms.eq(self.rooms), output_room.eq(self.output_room)]
-        m.d.comb += [arbiter.enable.eq(1), arbiter.requests.eq(self.emit & self.roomy)]
-        m.d.comb += self.taking.eq(arbiter.granted)
-        m.d.sync += self.granted.eq(self.taking)
-        m.d.sync += [self.push.eq(0), self.output.eq(0), self.sent.eq(0)]
-        lacks_room = Signal(self.senders)
+        rooms, output_room = Signal(data.ArrayLayout(layouts.levels, n), name="rooms"), Signal()
+        m.d.sync += [
+            rooms.as_value().eq(Cat(probes.room for probes in self.probes)),
+            output_room.eq(self.output_room),
+        ]
+        m.d.comb += [arbiter.enable.eq(1), arbiter.requests.eq(emit & roomy)]
+        m.d.comb += taking.eq(arbiter.granted)
+        m.d.sync += granted.eq(taking)
+        # The tuple that was taken goes to all its destinations.
+        push, pushed_level = Signal(n), Signal(layouts.level_bits)
+        m.d.sync += [push.eq(0), self.output.eq(0), self.sent.eq(0)]
+        for area, probes in enumerate(self.probes):
+            m.d.comb += [
+                probes.push.eq(push[area]),
+                probes.pushed.eq(self.pushed),
+                probes.level.eq(pushed_level),
+                self.offers[area].taking.eq(taking[area]),
+                self.offers[area].roomy.eq(roomy[area]),
+            ]
         m.d.comb += [
-            self.working.eq(arbiter.granted.any()),
-            self.stuck.eq(lacks_room.any() & ~self.working),
+            self.raws.granted.eq(granted[n:]),
+            self.circulated.eq(granted[:n].any()),
+            self.meter.working.eq(arbiter.granted.any()),
+            self.meter.blocked.eq(lacks_room.any() & ~self.meter.working),
         ]
         for sender in range(self.senders):
             destination = Signal(layouts.destination, name=f"destination_{sender}")
             level = Signal(layouts.level_bits, name=f"level_{sender}")
             room = Signal(n + 1, name=f"room_{sender}")
             if sender < n:
-                m.d.comb += [
-                    destination.eq(self.destination[sender]),
-                    level.eq(self.level[sender] + 1),
-                ]
+                offer = self.offers[sender]
+                emitted = offer.emitted
+                m.d.comb += [destination.eq(offer.destination), level.eq(offer.level + 1)]
             else:
+                emitted = self.raws.emitted[sender - n]
                 m.d.comb += destination.output.eq(1)
             for area in range(n):
                 levels = Array(rooms[area][number] for number in range(layouts.levels))
                 m.d.comb += room[area].eq(levels[level])
             m.d.comb += room[n].eq(output_room)
             fits = ~(Cat(destination.areas, destination.output) & ~room).any()
-            m.d.comb += lacks_room[sender].eq(self.emit[sender] & ~fits)
+            m.d.comb += lacks_room[sender].eq(emit[sender] & ~fits)
             # The tuple on offer and those that follow it; a granted tuple makes way in this cycle.
-            first, *later = self.emit[sender] & fits, Const(0), Const(0)
+            first, *later = emit[sender] & fits, Const(0), Const(0)
             if sender < n:
                 later = [
                     follows & ~(Cat(to.areas, to.output) & ~room).any()
-                    for follows, to in zip(
-                        self.follows[sender], self.follows_to[sender], strict=True
-                    )
+                    for follows, to in zip(offer.follows, offer.follows_to, strict=True)
                 ]
-            gone = self.granted[sender] | ~self.emit[sender]
-            m.d.sync += self.roomy[sender].eq(
+            gone = granted[sender] | ~emit[sender]
+            m.d.sync += roomy[sender].eq(
                 Mux(
-                    self.taking[sender],
-                    Mux(self.granted[sender], later[1], later[0]),
+                    taking[sender],
+                    Mux(granted[sender], later[1], later[0]),
                     Mux(gone, later[0], first),
                 )
             )
-            with m.If(self.granted[sender]):
+            with m.If(granted[sender]):
                 if sender < n:
                     m.d.sync += self.sent.eq(sum(Cat(destination.areas, destination.output)))
                 m.d.sync += [
-                    self.context.eq(self.emitted[sender].context),
-                    self.push.eq(destination.areas),
+                    self.context.eq(emitted.context),
+                    push.eq(destination.areas),
                     self.output.eq(destination.output),
-                    self.pushed.eq(self.emitted[sender]),
-                    self.push_level.eq(level),
+                    self.pushed.eq(emitted),
+                    pushed_level.eq(level),
                 ]
         return m

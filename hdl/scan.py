@@ -14,6 +14,7 @@ from seustream.hdl.control_words import TERMS
 from seustream.hdl.factors import BUFFER_BITS, FACTOR, FactorArray, kept_at, put_layout
 from seustream.hdl.layouts import TAG_BITS, Layouts
 from seustream.hdl.loader import staged_layout
+from seustream.hdl.ports import Meter
 from seustream.hdl.walk import ChainWalker
 
 _ROWS_WAITING = 16
@@ -62,7 +63,7 @@ class Scanner(wiring.Component):
     pairs       out: stream of pairs of interest, with the end of each probe
     tally, ended   out: number of pairs compared for a probe, valid with the pulse `ended`
     freed       out: pulse: the comparisons of the oldest probe are no longer needed
-    working, blocked   out: the scanner is busy; it has a row, but stalls on the window or the execution unit
+    meter            out (`Meter`): the scanner is busy; it has a row, but stalls on the window or the execution unit
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -97,8 +98,7 @@ class Scanner(wiring.Component):
                 "tally": Out(layouts.pointer_bits),
                 "ended": Out(1),
                 "freed": Out(1),
-                "working": Out(1),
-                "blocked": Out(1),
+                "meter": Out(Meter()),
             }
         )
 
@@ -125,7 +125,7 @@ class Scanner(wiring.Component):
                 m.d.comb += inner.eq(outer) if member.flow is In else outer.eq(inner)
         # A scan continues after the walker has finished with its probe.
         scanning = self._rows(m, walker.items)
-        m.d.comb += self.working.eq((walker.working | scanning) & ~self.blocked)
+        m.d.comb += self.meter.working.eq((walker.working | scanning) & ~self.meter.blocked)
         self._compare(m, issue)
         return m
 
@@ -201,7 +201,7 @@ class Scanner(wiring.Component):
             done.eq(self._valid & whole & (~item.scan | at_oldest)),
             self.ended.eq(done & item.last),
             self.tally.eq(item.tally),
-            self.blocked.eq(have & ~self._may_issue),
+            self.meter.blocked.eq(have & ~self._may_issue),
         ]
         return have
 

@@ -13,7 +13,7 @@ from seustream.hdl.buffer import StreamBuffer
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import Target
 from seustream.hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
-from seustream.hdl.ports import TableBus
+from seustream.hdl.ports import Meter, Reselecting, TableBus
 from seustream.hdl.selectors import LATENCY, Selectors
 
 _WAITING = 16
@@ -30,11 +30,10 @@ class SelectionUnit(wiring.Component):
     tables           in: table bus (`TableBus`)
     raw              in: stream of raw tuples
     selected         out: the same stream, with selection bits and whether the tuple was admitted
-    again, stream, attributes   in: pulse while `idle`: compute the bits of a stored tuple anew
-    known, bits      out: pulse, a cycle after it is idle again, and these bits
+    replayed         in (`Reselecting`): stored tuples, while no raw tuples are taken
     pause            in: take no raw tuple
     idle             out: nothing is here
-    working, blocked out: the unit is busy; it has a tuple, but stalls on the sequencer
+    meter            out (`Meter`): the unit is busy; it has a tuple, but stalls on the sequencer
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -45,15 +44,10 @@ class SelectionUnit(wiring.Component):
                 "tables": In(TableBus()),
                 "raw": In(stream.Signature(layouts.raw)),
                 "selected": Out(stream.Signature(layouts.selected)),
-                "again": In(1),
-                "stream": In(STREAM_BITS),
-                "attributes": In(layouts.attributes),
-                "known": Out(1),
-                "bits": Out(SELECTIONS),
+                "replayed": In(Reselecting(config)),
                 "pause": In(1),
                 "idle": Out(1),
-                "working": Out(1),
-                "blocked": Out(1),
+                "meter": Out(Meter()),
             }
         )
 
@@ -85,23 +79,25 @@ class SelectionUnit(wiring.Component):
             self.raw.ready.eq(before_door.coming.ready & ~self.pause),
             before_door.coming.valid.eq(self.raw.valid & ~self.pause),
             before_door.coming.payload.eq(self.raw.payload),
-            coming.ready.eq(~self.again & (~waits | taken)),
+            coming.ready.eq(~self.replayed.again & (~waits | taken)),
             goes.eq(waits & may),
             taken.eq(goes & of.last),
         ]
-        with m.If(self.again):
+        with m.If(self.replayed.again):
             m.d.sync += [
-                raw.stream.eq(self.stream),
-                raw.attributes.eq(self.attributes),
+                raw.stream.eq(self.replayed.stream),
+                raw.attributes.eq(self.replayed.attributes),
                 of.replayed.eq(1),
                 waits.eq(1),
             ]
         with m.Elif(coming.ready):
             m.d.sync += [raw.eq(coming.payload), of.replayed.eq(0), waits.eq(coming.valid)]
-        nothing = ~self.again & (coming.payload.filler | ~coming.payload.admit)
-        follow = ends[Cat(bus.half, Mux(self.again, self.stream, coming.payload.stream))]
+        nothing = ~self.replayed.again & (coming.payload.filler | ~coming.payload.admit)
+        follow = ends[
+            Cat(bus.half, Mux(self.replayed.again, self.replayed.stream, coming.payload.stream))
+        ]
         # Whether a row is the last comes from a register, because it is on the path that takes the next tuple.
-        with m.If(self.again | coming.ready):
+        with m.If(self.replayed.again | coming.ready):
             m.d.sync += [
                 of.nothing.eq(nothing),
                 of.last.eq(nothing | (follow == 0)),
@@ -147,17 +143,17 @@ class SelectionUnit(wiring.Component):
             results.w_data.eq(result),
             results.w_en.eq(done & ~ended.replayed),
             *(each.r_en.eq(moves & results.r_rdy) for each in (raws, results)),
-            self.blocked.eq(waits & ~may),
+            self.meter.blocked.eq(waits & ~may),
         ]
         m.d.sync += [
             # One less than full, because a tuple may go in the cycle in which the level is compared.
             may.eq(raws.level <= _WAITING - 2),
-            self.known.eq(done & ended.replayed),
-            self.bits.eq(selectors.bits),
+            self.replayed.known.eq(done & ended.replayed),
+            self.replayed.bits.eq(selectors.bits),
         ]
         busy = coming.valid | waits | Cat(here).any()
         m.d.comb += [
-            self.working.eq(busy & ~self.blocked),
+            self.meter.working.eq(busy & ~self.meter.blocked),
             self.idle.eq(~busy & ~results.r_rdy & ~self.selected.valid),
         ]
         return m

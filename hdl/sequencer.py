@@ -8,7 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.contexts import Contexts
-from seustream.hdl.layouts import CONTEXT_BITS, OFFERS, SELECTIONS, STREAM_BITS, Layouts
+from seustream.hdl.layouts import CONTEXT_BITS, OFFERS, STREAM_BITS, Layouts
+from seustream.hdl.ports import Meter, RawOffers, RawProbes, TupleArrivals, TupleDone
 
 _NEAR_BITS = 5
 """Most significant bits that must agree for two timestamps, or two sequence numbers, to count as near."""
@@ -34,25 +35,18 @@ class Sequencer(wiring.Component):
 
     selected            in: stream of raw tuples with their selection bits
     groups, stores, destinations   in: tables, per stream
-    now, counters, wanted   out: for the next raw tuple, valid from two cycles before its `check` on: the clock,
-                        the last sequence numbers by stream, and the windows that it is stored in
-    check               out, to the windows: drop the dead and make room for the tuple, in the next cycle
-    rests, passes       in, per window: it is settled if it passes, or if it rests and no check has reached it
-    calm, flow          in, per window: there is room for some more, and no tuple is near the end of its counter range;
-                        out: the checked tuple does not wait for the windows
-    store, tuple, bits  out: the window to store in, the tuple and its bits; maybe in the cycle after the next `check`
-    snapshot, context   out, to the windows: record the view under this context
-    raw                 out, to the tuple fetch: the raw tuple, valid with `snapshot`
-    probe               out, per area: the raw tuple goes there as a probe, valid with `snapshot`
-    rooms               in, per area: there is room for one more; may be late by `IN_FLIGHT` probes
-    emit, emitted, granted   out, out, in: raw tuples for the output, offered to the router by four offers in turn
+    windows             out, per window (`TupleArrivals`); `check` and `flow` come a cycle early. The oldest context is the first
+                        of its epoch
+    probes              out, per area (`RawProbes`): the raw tuple, as its view is recorded
+    offers              out (`RawOffers`): the raw tuple, from the same cycle on
+    snapshot            out: pulse, to the tuple fetch: keep a raw tuple
+    context, raw        out: its context, and the tuple (`Layouts.context`), valid with `snapshot`
     sent, sent_context  in, from the router: number of places that a tuple made by an area went to, and its context
-    done, done_contexts in, per area and the output: one less in flight, of this context
-    busy, oldest        out: contexts were in flight a cycle ago; the first context of the oldest epoch
+    done                in, per area and the output (`TupleDone`)
     taker, taken_by     out: stream and sequence number of the raw tuple in process
     taken, tick, dropped   out: pulses, to be counted
     idle                out: nothing was in flight a cycle ago, and nothing has come in
-    working, blocked    out: the sequencer is busy; it waits for a context or the router
+    meter            out (`Meter`): the sequencer is busy; it waits for a context or the router
     clear               in: pulse: set clock and counters to 0
     """
 
@@ -66,39 +60,22 @@ class Sequencer(wiring.Component):
                 "groups": In(data.ArrayLayout(STREAM_BITS, n)),
                 "stores": In(n),
                 "destinations": In(data.ArrayLayout(layouts.destination, n)),
-                "now": Out(layouts.timestamp),
-                "counters": Out(data.ArrayLayout(layouts.sequence, n)),
-                "check": Out(1),
-                "wanted": Out(n),
-                "rests": In(n),
-                "passes": In(n),
-                "calm": In(n),
-                "flow": Out(1),
-                "store": Out(n),
-                "tuple": Out(layouts.component),
-                "bits": Out(SELECTIONS),
+                "windows": Out(TupleArrivals(config)).array(n),
+                "probes": Out(RawProbes(config)).array(n),
+                "offers": Out(RawOffers(config)),
                 "snapshot": Out(1),
                 "context": Out(CONTEXT_BITS),
                 "raw": Out(layouts.context),
-                "probe": Out(n),
-                "rooms": In(n),
-                "emit": Out(OFFERS),
-                "emitted": Out(data.ArrayLayout(layouts.reference, OFFERS)),
-                "granted": In(OFFERS),
                 "sent": In(range(n + 2)),
                 "sent_context": In(CONTEXT_BITS),
-                "done": In(n + 1),
-                "done_contexts": In(data.ArrayLayout(CONTEXT_BITS, n + 1)),
-                "busy": Out(1),
-                "oldest": Out(CONTEXT_BITS),
+                "done": In(TupleDone()).array(n + 1),
                 "taker": Out(STREAM_BITS),
                 "taken_by": Out(layouts.sequence),
                 "taken": Out(1),
                 "tick": Out(1),
                 "dropped": Out(1),
                 "idle": Out(1),
-                "working": Out(1),
-                "blocked": Out(1),
+                "meter": Out(Meter()),
                 "clear": In(1),
             }
         )
@@ -115,17 +92,14 @@ class Sequencer(wiring.Component):
         counters = Signal(data.ArrayLayout(layouts.sequence, n), name="last_ones")
         tuple_ = Signal(layouts.selected)
         raw, then = tuple_.raw, coming.of
+        counters_next = Signal.like(counters, name="next_ones")
         m.d.comb += [
-            self.now.eq(then.raw.timestamp),
             *(
-                self.counters[s].eq(Mux(coming.moved[s], then.raw.sequence, counters[s]))
+                counters_next[s].eq(Mux(coming.moved[s], then.raw.sequence, counters[s]))
                 for s in range(n)
             ),
-            self.wanted.eq(coming.wanted),
             self.taker.eq(raw.stream),
             self.taken_by.eq(raw.sequence),
-            self.tuple.eq(self.raw.component),
-            self.bits.eq(self.raw.bits),
         ]
         # Context of the tuple in process, and whether there is one for a tuple in the next cycle.
         m.submodules.contexts = contexts = Contexts(self.config)
@@ -135,19 +109,45 @@ class Sequencer(wiring.Component):
         m.d.comb += [
             contexts.sent.eq(self.sent),
             contexts.sent_context.eq(self.sent_context),
-            contexts.done.eq(self.done),
-            contexts.done_contexts.eq(self.done_contexts),
-            self.busy.eq(contexts.busy),
-            self.oldest.eq(contexts.oldest),
+            contexts.done.eq(Cat(each.commit for each in self.done)),
+            contexts.done_contexts.as_value().eq(Cat(each.context for each in self.done)),
         ]
+        # To the windows and the areas, a bit for each: the tuple is stored there; it goes there as a probe.
+        store, probe = Signal(n, name="store"), Signal(n, name="probe")
+        check, flow = Signal(name="check"), Signal(name="flow")
+        for s, window in enumerate(self.windows):
+            m.d.comb += [
+                window.now.eq(then.raw.timestamp),
+                window.counter.eq(counters_next[s]),
+                window.wanted.eq(coming.wanted[s]),
+                window.check.eq(check),
+                window.flow.eq(flow),
+                window.store.eq(store[s]),
+                window.tuple.eq(self.raw.component),
+                window.bits.eq(self.raw.bits),
+                window.snapshot.eq(self.snapshot),
+                window.context.eq(self.context),
+                window.busy.eq(contexts.busy),
+                window.oldest.eq(contexts.oldest),
+            ]
+        for area, probes in enumerate(self.probes):
+            m.d.comb += [
+                probes.push.eq(probe[area]),
+                probes.pushed.context.eq(self.context),
+                probes.pushed.stream.eq(self.raw.stream),
+                probes.pushed.brought.bits.eq(self.raw.bits),
+                probes.pushed.brought.attributes.eq(self.raw.component.attributes),
+            ]
         leads, kept = Signal(n + 1, name="leads"), Signal(n, name="kept")
         settled = Signal()
         # A different reset value keeps synthesis from merging this copy with `settled`.
         settled_wide = Signal(name="settled_wide", init=1)
         # A check reaches the windows in the same cycle as this register.
         checked = Signal(name="checked")
-        each_settled = self.passes | (self.rests & ~checked.replicate(n))
-        m.d.sync += checked.eq(self.check)
+        rests = Cat(window.rests for window in self.windows)
+        passes = Cat(window.passes for window in self.windows)
+        each_settled = passes | (rests & ~checked.replicate(n))
+        m.d.sync += checked.eq(check)
         m.d.sync += [each.eq(each_settled.all()) for each in (settled, settled_wide)]
         # The tuple is to be probed (`sends`), may go once the windows are settled (`may`), and goes. The first two
         # are found a cycle ahead: after a tuple goes, their inputs do not change until the next one is judged.
@@ -155,7 +155,10 @@ class Sequencer(wiring.Component):
         may, goes = Signal(name="may", init=1), Signal(name="goes")
         may_wide, goes_wide = Signal(name="may_wide"), Signal()
         calm, rooms = Signal(), Signal(n)
-        m.d.sync += [calm.eq(self.calm.all()), rooms.eq(self.rooms)]
+        m.d.sync += [
+            calm.eq(Cat(window.calm for window in self.windows).all()),
+            rooms.eq(Cat(probes.room for probes in self.probes)),
+        ]
         # `flows`: the next tuple flows. `lately`: one flowed recently. `owes`: what flowed is not followed by a check
         # yet. `closes`, `closing`: this check begins; it is in progress.
         flows, lately = Signal(name="flows"), Signal(_FLOWED)
@@ -164,8 +167,8 @@ class Sequencer(wiring.Component):
         flows_on = Signal()
         m.d.comb += [to_send.eq(sends), flows.eq(have & coming.near & calm)]
         m.d.sync += sends.eq(Mux(flows_on, coming.sends, to_send))
-        m.d.comb += self.check.eq(takes | closes)
-        m.d.sync += [self.store.eq(0), self.snapshot.eq(0), self.probe.eq(0)]
+        m.d.comb += check.eq(takes | closes)
+        m.d.sync += [store.eq(0), self.snapshot.eq(0), probe.eq(0)]
         m.d.sync += [self.taken.eq(0), self.tick.eq(0), self.dropped.eq(0)]
         with m.FSM() as fsm:
             with m.State("WAIT"):
@@ -182,7 +185,7 @@ class Sequencer(wiring.Component):
                 m.next = "SETTLE"
             with m.State("SETTLE"):
                 m.d.comb += [
-                    self.blocked.eq(settled_wide & ~may_wide),
+                    self.meter.blocked.eq(settled_wide & ~may_wide),
                     takes_wide.eq(goes_wide & (flows | heard)),
                 ]
                 with m.If(goes):
@@ -193,7 +196,7 @@ class Sequencer(wiring.Component):
                     with m.Elif(heard):
                         m.next = "JUDGE"
             with m.State("FLOW"):
-                m.d.comb += [self.blocked.eq(~may_wide), takes_wide.eq(goes_wide & flows)]
+                m.d.comb += [self.meter.blocked.eq(~may_wide), takes_wide.eq(goes_wide & flows)]
                 with m.If(goes):
                     m.d.comb += takes.eq(flows)
                     with m.If(~flows):
@@ -201,7 +204,7 @@ class Sequencer(wiring.Component):
         flowing = fsm.ongoing("FLOW")
         m.d.comb += [
             flows_on.eq(takes & flows),
-            self.flow.eq(flows_on | flowing | lately[:-1].any()),
+            flow.eq(flows_on | flowing | lately[:-1].any()),
         ]
         m.d.sync += lately.eq(Cat(flowing, lately))
         with m.If(takes | closes):
@@ -210,7 +213,7 @@ class Sequencer(wiring.Component):
         # For a tuple that flows, room is looked up in the cycle before it arrives, in which another may go. Both
         # outcomes are computed ahead and then selected. `granted` is a cycle late, because the router is far away
         # and has only just decided.
-        offers = ~self.emit | self.granted
+        offers = ~self.offers.emit | self.offers.granted
         its = coming.leads.as_value()
         free, free_after = (offers.bit_select((offer + by)[: len(offer)], 1) for by in range(2))
         flow_room = ~(its[:n] & ~rooms).any() & (~its[n] | Mux(gives & leads[n], free_after, free))
@@ -233,11 +236,11 @@ class Sequencer(wiring.Component):
                 self.snapshot.eq(1),
                 self.context.eq(ahead),
                 contexts.places.eq(sum(leads)),
-                self.probe.eq(leads[:n]),
+                probe.eq(leads[:n]),
                 offer.eq(offer + leads[n]),
             ]
         with m.If(goes_wide):
-            m.d.sync += self.store.eq(kept)
+            m.d.sync += store.eq(kept)
         # Data for the windows, aligned with the pulses above.
         m.d.sync += [
             self.raw.stream.eq(raw.stream),
@@ -249,9 +252,9 @@ class Sequencer(wiring.Component):
         self._attributes(m, goes_wide & ~closing)
         with m.If(takes_wide):
             m.d.sync += [
-                kept.eq(self.wanted),
+                kept.eq(coming.wanted),
                 leads.eq(coming.leads),
-                counters.eq(self.counters),
+                counters.eq(counters_next),
                 self.taken.eq(~then.raw.filler),
                 self.tick.eq(~then.raw.filler & ~then.raw.admit),
                 self.dropped.eq(then.raw.admit & ~then.admitted),
@@ -259,21 +262,21 @@ class Sequencer(wiring.Component):
             ]
         with m.Elif(closes):
             m.d.sync += kept.eq(0)
-        m.d.comb += self.working.eq((~fsm.ongoing("WAIT") | have) & ~self.blocked)
+        m.d.comb += self.meter.working.eq((~fsm.ongoing("WAIT") | have) & ~self.meter.blocked)
         for number in range(OFFERS):
-            reference = self.emitted[number]
-            with m.If(self.granted[number]):
-                m.d.sync += self.emit[number].eq(0)
+            reference = self.offers.emitted[number]
+            with m.If(self.offers.granted[number]):
+                m.d.sync += self.offers.emit[number].eq(0)
             with m.If(gives_wide & leads[n] & (offer == number)):
                 m.d.sync += [
-                    self.emit[number].eq(1),
+                    self.offers.emit[number].eq(1),
                     reference.context.eq(ahead),
                     reference.tag.eq(raw.stream),
                     reference.stream.eq(raw.stream),
                     reference.carries.eq(1 << raw.stream),
                 ]
         here = self.selected.valid | have
-        follows = self.snapshot | self.store.any() | owes
+        follows = self.snapshot | store.any() | owes
         m.d.sync += self.idle.eq(fsm.ongoing("WAIT") & ~(here | follows | contexts.flies))
         with m.If(self.clear):
             m.d.sync += [counters.eq(0), tuple_.eq(0)]

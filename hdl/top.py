@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,7 +13,7 @@ from seustream.hdl.control import COMMAND, RESPONSE, ControlUnit
 from seustream.hdl.control_words import Target
 from seustream.hdl.fetch import TupleFetch
 from seustream.hdl.grouping import GroupingUnit
-from seustream.hdl.layouts import OFFERS, STREAM_BITS, Layouts
+from seustream.hdl.layouts import STREAM_BITS, Layouts
 from seustream.hdl.output import Output
 from seustream.hdl.ports import WORD, registered
 from seustream.hdl.replay import Replay
@@ -71,124 +71,71 @@ class Wjasip(wiring.Component):
         areas = [JoinArea(config, number) for number in range(n)]
         for number, area in enumerate(areas):
             m.submodules[f"area{number}"] = area
-        # Requesters of the fetch: each area for its probes, the output, and the replay.
         m.submodules.fetch = fetch = TupleFetch(config, n + 2)
         m.submodules.output = output = Output(config)
         m.submodules.replay = replay = Replay(config)
 
-        # Each area registers the broadcast signals itself; for the other parts they are registered here.
+        # Tables. Each area registers the bus itself; for the other parts it is registered here.
         wiring.connect(m, control.tables, *(area.tables for area in areas))
         for part in (selection, output):
             registered(m, control.tables, part.tables, *WORD)
+        self._raw_tables(m, sequencer)
 
-        # Raw tuples: selection unit, sequencer, windows.
+        # Raw tuples: selection unit, sequencer, areas and output.
         self._door(m, selection)
         wiring.connect(m, selection.selected, sequencer.selected)
-        self._raw_tables(m, sequencer)
-        m.d.comb += [selection.pause.eq(control.pause), sequencer.clear.eq(control.clear)]
-        keys = Signal(self.layouts.attributes)
-        m.d.comb += keys.eq(Mux(control.replaying, replay.attributes, sequencer.tuple.attributes))
         for number, area in enumerate(areas):
-            m.d.comb += [
-                area.now.eq(sequencer.now),
-                area.counter.eq(sequencer.counters[number]),
-                area.check.eq(sequencer.check),
-                area.wanted.eq(sequencer.wanted[number]),
-                sequencer.rests[number].eq(area.rests),
-                sequencer.passes[number].eq(area.passes),
-                sequencer.calm[number].eq(area.calm),
-                area.flow.eq(sequencer.flow),
-                area.store.eq(sequencer.store[number]),
-                area.tuple.eq(sequencer.tuple),
-                area.keys.eq(keys),
-                area.bits.eq(sequencer.bits),
-                area.snapshot.eq(sequencer.snapshot),
-                area.snapshot_context.eq(sequencer.context),
-                area.busy.eq(sequencer.busy),
-                area.oldest.eq(sequencer.oldest),
-                area.clear.eq(control.clear),
-                fetch.components[number].eq(area.fetched),
-                area.coming.eq(fetch.coming[number]),
-                area.fetching.eq(fetch.fetching[number]),
-                area.whole.eq(fetch.whole[number]),
-                area.fetch.eq(fetch.slots[number]),
-                area.answering.eq(fetch.answering[number]),
-                area.data.eq(fetch.fetched),
-            ]
-            wiring.connect(m, area.request, fetch.requests[number])
+            wiring.connect(m, sequencer.windows[number], area.arrivals)
+            wiring.connect(m, sequencer.probes[number], area.raw_probes)
+        wiring.connect(m, sequencer.offers, router.raws)
+
+        # Joined tuples: areas, router, areas and output.
+        for number, area in enumerate(areas):
+            wiring.connect(m, area.offer, router.offers[number])
+            wiring.connect(m, router.probes[number], area.joined_probes)
+        m.d.comb += [
+            output.push.eq(router.output),
+            output.pushed.eq(router.pushed),
+            router.output_room.eq(output.room),
+        ]
+        self._group(m, output)
+
+        # Tuples in flight are counted.
+        for number, part in enumerate((*areas, output)):
+            wiring.connect(m, part.done, sequencer.done[number])
+        m.d.comb += [sequencer.sent.eq(router.sent), sequencer.sent_context.eq(router.context)]
+
+        # Data of tuples: of the raw tuple, which is kept, and of those in the windows.
         m.d.comb += [
             fetch.remember.eq(sequencer.snapshot),
             fetch.context.eq(sequencer.context),
             fetch.raw.eq(sequencer.raw),
+            fetch.whole_results.eq(output.whole),
         ]
-
-        # Joined tuples: areas, router, areas and output.
         for number, area in enumerate(areas):
-            m.d.comb += [
-                router.emit[number].eq(area.emit),
-                router.emitted[number].eq(area.emitted),
-                router.level[number].eq(area.level),
-                router.destination[number].eq(area.destination),
-                router.follows[number].eq(area.follows),
-                router.follows_to[number].eq(area.follows_to),
-                area.taking.eq(router.taking[number]),
-                area.roomy.eq(router.roomy[number]),
-                router.rooms[number].eq(area.room),
-                area.push.eq(router.push[number]),
-                area.push_level.eq(router.push_level),
-                area.pushed.eq(router.pushed),
-                area.push_raw.eq(sequencer.probe[number]),
-                area.raw_pushed.context.eq(sequencer.context),
-                area.raw_pushed.stream.eq(sequencer.raw.stream),
-                area.raw_pushed.brought.bits.eq(sequencer.raw.bits),
-                area.raw_pushed.brought.attributes.eq(sequencer.raw.component.attributes),
-                sequencer.rooms[number].eq(area.room[0]),
-                sequencer.done[number].eq(area.commit),
-                sequencer.done_contexts[number].eq(area.committed),
-            ]
-        m.d.comb += [
-            router.emit[n:].eq(sequencer.emit),
-            *(router.emitted[n + i].eq(sequencer.emitted[i]) for i in range(OFFERS)),
-            sequencer.granted.eq(router.granted[n:]),
-            sequencer.sent.eq(router.sent),
-            sequencer.sent_context.eq(router.context),
-            router.output_room.eq(output.room),
-            output.push.eq(router.output),
-            output.pushed.eq(router.pushed),
-            sequencer.done[n].eq(output.commit),
-            sequencer.done_contexts[n].eq(output.context),
-        ]
-        wiring.connect(m, output.request, fetch.requests[n])
-        m.d.comb += fetch.whole_results.eq(output.whole)
-        self._group(m, output)
-        m.d.comb += [output.response.eq(fetch.responses[n]), output.fetched.eq(fetch.fetched)]
+            wiring.connect(m, fetch.windows[number], area.reading)
+        for number, part in enumerate((*areas, output, replay)):
+            wiring.connect(m, part.fetch, fetch.requesters[number])
 
         # Replay: stored tuples are evaluated again by new tables.
-        wiring.connect(m, replay.request, fetch.requests[n + 1])
-        m.d.sync += control.replaying.eq(replay.busy)
-        m.d.comb += [
-            replay.start.eq(control.replay),
-            replay.response.eq(fetch.responses[n + 1]),
-            replay.fetched.eq(fetch.fetched),
-            selection.again.eq(replay.again),
-            selection.stream.eq(replay.stream),
-            selection.attributes.eq(replay.attributes),
-            replay.known.eq(selection.known),
-            replay.bits.eq(selection.bits),
-        ]
+        wiring.connect(m, replay.selection, selection.replayed)
         for number, area in enumerate(areas):
-            # Registers let the pointers of a window be placed beside the window.
-            m.d.sync += [
-                replay.firsts[number].eq(area.first),
-                replay.ends[number].eq(area.end),
-                control.occupancy[number].eq(area.occupancy),
-            ]
-            m.d.comb += [
-                area.rewrite.eq(replay.rewrite[number]),
-                area.rewrite_slot.eq(replay.slot),
-                area.rewrite_bits.eq(replay.rewritten),
-            ]
+            wiring.connect(m, replay.windows[number], area.rewriting)
+        m.d.comb += replay.start.eq(control.replay)
+        m.d.sync += control.replaying.eq(replay.busy)
+        keys, stored = Signal(self.layouts.attributes), replay.selection.attributes
+        m.d.comb += [
+            keys.eq(Mux(control.replaying, stored, sequencer.raw.component.attributes)),
+            *(area.keys.eq(keys) for area in areas),
+        ]
 
+        # Host: commands, and tuples that leave early.
+        wiring.connect(m, wiring.flipped(self.commands), control.commands)
+        wiring.connect(m, control.responses, wiring.flipped(self.responses))
+        m.d.comb += [
+            selection.pause.eq(control.pause),
+            *(part.clear.eq(control.clear) for part in (sequencer, *areas)),
+        ]
         self._hand_over(m, areas, sequencer)
         m.d.comb += self.idle.eq(
             sequencer.idle
@@ -198,14 +145,14 @@ class Wjasip(wiring.Component):
             & self._grouped
         )
         m.d.sync += control.quiet.eq(sequencer.idle & selection.idle)
-        wiring.connect(m, wiring.flipped(self.commands), control.commands)
-        wiring.connect(m, control.responses, wiring.flipped(self.responses))
+
+        # Counters.
         m.d.comb += [
             control.events.taken.eq(sequencer.taken),
             control.events.ticks.eq(sequencer.tick),
             control.events.dropped.eq(sequencer.dropped),
             control.events.pairs.eq(sum(area.pairs for area in areas)),
-            control.events.circulated.eq(router.granted[:n].any()),
+            control.events.circulated.eq(router.circulated),
             control.events.delivered.eq(output.delivered),
             control.events.handed_over.eq(self.handed_over.valid & self.handed_over.ready),
             control.events.cycles.eq(1),
@@ -213,16 +160,13 @@ class Wjasip(wiring.Component):
             control.events.stalls.eq(sum(area.stalled for area in areas)),
             control.events.rewinds.eq(sum(area.rewound for area in areas)),
         ]
-        meters = [
-            Cat(selection.working, selection.blocked),
-            Cat(sequencer.working, sequencer.blocked),
-            Cat(router.working, router.stuck),
-            Cat(fetch.working, Const(0, 1)),
-            Cat(output.working, output.blocked),
-            *self._grouping_meters,
-            *(area.meters for area in areas),
+        # Registers let the number in a window be placed beside the window.
+        m.d.sync += [
+            control.occupancy[number].eq(area.occupancy) for number, area in enumerate(areas)
         ]
-        m.d.sync += control.meters.eq(Cat(meters))
+        common = (selection, sequencer, router, fetch, output, *self._grouping)
+        meters = [Cat(part.meter.working, part.meter.blocked) for part in common]
+        m.d.sync += control.meters.eq(Cat(meters, (area.meters for area in areas)))
         if self.with_trace:
             for number, area in enumerate(areas):
                 m.d.comb += self.executed[number].eq(area.executed)
@@ -259,7 +203,7 @@ class Wjasip(wiring.Component):
     def _group(self, m: Module, output: Output) -> None:
         """Connects the results to the output port, through the grouping unit if there is one."""
         self._grouped = Signal(name="grouped", init=1)  # nothing waits there
-        self._grouping_meters: list[Value] = []
+        self._grouping: list[GroupingUnit] = []
         if not self.config.groups:
             wiring.connect(m, output.results, wiring.flipped(self.results))
             m.d.comb += self._grouped.eq(1)
@@ -274,7 +218,7 @@ class Wjasip(wiring.Component):
             self._drained.eq(grouping.drained),
             self._grouped.eq(grouping.idle & ~self._draining),
         ]
-        self._grouping_meters.append(Cat(grouping.working, grouping.blocked))
+        self._grouping.append(grouping)
 
     def _raw_tables(self, m: Module, sequencer: Sequencer) -> None:
         """Loads the sequencer's table of each stream, in two halves like all tables."""

@@ -12,6 +12,7 @@ from amaranth.utils import ceil_log2
 
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.layouts import CONTEXT_BITS, CONTEXTS, SELECTIONS, Layouts
+from seustream.hdl.ports import Meter, Rewriting, TupleArrivals, WindowReading
 
 _JUDGED, _PLACES, _AT_HAND = 3, 4, 8
 """Oldest tuples that are decided on together, places (registers) for them, and depth of the queue behind the places."""
@@ -52,32 +53,22 @@ class WindowBuffer(wiring.Component):
                 fetch and row: data 3 cycles after the address
     throughput  one stored tuple, one fetch and one row per cycle
 
-    now, counter, wanted   in: clock, last sequence number, and whether a tuple is to be stored here, all of the
-                     next check; valid in the three cycles before `check`
-    check            in: pulse, at the earliest two cycles after the window was settled
-    flow             in: the checked tuple does not wait and is stored in any case
-    calm             out: a few more tuples may be checked and stored this way: nothing leaves early, and there is room
-    rests, passes    out, from registers only, because the receiver is far away: the window is settled while `passes`,
-                     or while `rests` without `check`. So it is not settled from `check` on until all dead tuples
-                     have left and, if wanted, there is room for one more; after `flow` this may come a cycle late
-    store            in: pulse, with `tuple` and `bits`, once after a `check` with `wanted` has settled, at the
-                     latest with the next `check`; the tuple can be read two cycles later
+    arrivals         in (`TupleArrivals`). The window is not settled from `check` on until all dead tuples have left and, if
+                     one is to be stored, there is room for it; after `flow` this may come a cycle late. A tuple can
+                     be read two cycles after its `store`
     written          out: slot in which the tuple is stored, valid with `store`
     forget           in: pulse: the retention has changed, and nothing is in flight
     leaving          out: stream of sequence numbers of tuples that leave early
-    snapshot, snapshot_context   in: pulse, with the context number
-    busy, oldest     in: raw tuples are in flight; context of the oldest; both may be late
     context, tail, count   in, out, out: view of a context for the probe loader, 2 cycles later; it may be requested
                      from two cycles after it was recorded
-    fetch, fetching, whole, fetched   in, in, in, out: read the stamp of the tuple at slot `fetch`, and with `whole`
-                     its attributes, too; while not `fetching`, the window reads stamps for itself
-    row, tuples      in, out: attributes of the tuples of one row of the banks, except after `whole`
+    reading          in (`WindowReading`)
+    row, tuples      in, out: attributes of the tuples of one row of the banks, 3 cycles later, except after `whole`
     hit, hit_take, hit_bits   in, in, out: selection bits at a slot, from the cycle after `hit_take` on
-    rewrite, rewrite_slot, rewrite_bits   in: new selection bits of a stored tuple; can be read two cycles later
+    rewriting        in (`Rewriting`): the new bits can be read two cycles later
     ticks, kind, rows   in: retention, held
     clear            in: pulse: empty the window
-    first, end, occupancy   out: tail, head and their distance
-    working, blocked   out: tuples are being judged; a leaving tuple is not accepted yet, or no slot is free
+    occupancy        out: number of tuples stored, the distance of the pointers
+    meter            out (`Meter`): tuples are being judged; a leaving tuple is not accepted yet, or no slot is free
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -88,48 +79,26 @@ class WindowBuffer(wiring.Component):
         slot, pointer = layouts.slot_bits, layouts.pointer_bits
         super().__init__(
             {
-                "now": In(layouts.timestamp),
-                "counter": In(layouts.sequence),
-                "check": In(1),
-                "wanted": In(1),
-                "rests": Out(1),
-                "passes": Out(1),
-                "flow": In(1),
-                "calm": Out(1),
-                "store": In(1),
-                "tuple": In(layouts.component),
-                "bits": In(SELECTIONS),
+                "arrivals": In(TupleArrivals(config)),
                 "written": Out(slot),
                 "forget": In(1),
                 "leaving": Out(stream.Signature(layouts.sequence)),
-                "snapshot": In(1),
-                "snapshot_context": In(CONTEXT_BITS),
-                "busy": In(1),
-                "oldest": In(CONTEXT_BITS),
                 "context": In(CONTEXT_BITS),
                 "tail": Out(slot),
                 "count": Out(pointer),
-                "fetch": In(slot),
-                "fetching": In(1),
-                "whole": In(1),
-                "fetched": Out(layouts.component),
+                "reading": In(WindowReading(config)),
                 "row": In(self.row_bits),
                 "tuples": Out(data.ArrayLayout(layouts.attributes, self.banks)),
                 "hit": In(slot),
                 "hit_take": In(1),
                 "hit_bits": Out(SELECTIONS),
-                "rewrite": In(1),
-                "rewrite_slot": In(slot),
-                "rewrite_bits": In(SELECTIONS),
+                "rewriting": In(Rewriting(config)),
                 "ticks": In(layouts.timestamp),
                 "kind": In(RangeKind),
                 "rows": In(layouts.sequence),
                 "clear": In(1),
-                "first": Out(pointer),
-                "end": Out(pointer),
                 "occupancy": Out(pointer),
-                "working": Out(1),
-                "blocked": Out(1),
+                "meter": Out(Meter()),
             }
         )
 
@@ -140,7 +109,7 @@ class WindowBuffer(wiring.Component):
         self._stored_now = Signal(self.layouts.pointer_bits)
         # One more tuple is to be stored; this became so in this cycle.
         self._due, self._falls_due = Signal(name="_due"), Signal(name="_falls_due")
-        m.d.comb += [self.first.eq(self._tail), self.end.eq(self._head)]
+        m.d.comb += [self.rewriting.first.eq(self._tail), self.rewriting.end.eq(self._head)]
         m.d.comb += self.occupancy.eq(self._stored_now)
         self._memories(m)
         self._contexts(m)
@@ -156,13 +125,13 @@ class WindowBuffer(wiring.Component):
         # read in the cycle after it was stored.
         store, place = Signal(), Signal(layouts.slot_bits)
         arrived = Signal(layouts.component, reset_less=True)
-        m.d.sync += [store.eq(self.store), place.eq(slot), arrived.eq(self.tuple)]
+        m.d.sync += [store.eq(self.arrivals.store), place.eq(slot), arrived.eq(self.arrivals.tuple)]
         stamp_slot = Signal(layouts.slot_bits)
         row = Signal(self.row_bits)
         bank_bits = layouts.slot_bits - self.row_bits
         m.d.sync += [
-            stamp_slot.eq(Mux(self.fetching, self.fetch, self._oldest_slot)),
-            row.eq(Mux(self.whole, self.fetch[bank_bits:], self.row)),
+            stamp_slot.eq(Mux(self.reading.fetching, self.reading.slot, self._oldest_slot)),
+            row.eq(Mux(self.reading.whole, self.reading.slot[bank_bits:], self.row)),
         ]
 
         m.submodules.stamps = stamps = memory.Memory(shape=layouts.stamp, depth=depth, init=[])
@@ -177,8 +146,8 @@ class WindowBuffer(wiring.Component):
         ]
         self._stamp = read.data
         m.d.sync += [
-            self.fetched.timestamp.eq(read.data.timestamp),
-            self.fetched.sequence.eq(read.data.sequence),
+            self.reading.component.timestamp.eq(read.data.timestamp),
+            self.reading.component.sequence.eq(read.data.sequence),
         ]
 
         m.submodules.selections = selections = memory.Memory(
@@ -186,9 +155,9 @@ class WindowBuffer(wiring.Component):
         )
         write, read = selections.write_port(), selections.read_port()
         m.d.sync += [
-            write.addr.eq(Mux(self.rewrite, self.rewrite_slot, slot)),
-            write.data.eq(Mux(self.rewrite, self.rewrite_bits, self.bits)),
-            write.en.eq(self.store | self.rewrite),
+            write.addr.eq(Mux(self.rewriting.rewrite, self.rewriting.slot, slot)),
+            write.data.eq(Mux(self.rewriting.rewrite, self.rewriting.bits, self.arrivals.bits)),
+            write.en.eq(self.arrivals.store | self.rewriting.rewrite),
         ]
         m.d.comb += [
             read.addr.eq(self.hit),
@@ -200,9 +169,9 @@ class WindowBuffer(wiring.Component):
         # fetch all banks but one output 0, and the outputs are ORed: a multiplexer of that width would
         # pull all banks to one place on the chip.
         fetching, bank_of = Signal(), Signal(bank_bits)
-        m.d.sync += [fetching.eq(self.whole), bank_of.eq(self.fetch[:bank_bits])]
+        m.d.sync += [fetching.eq(self.reading.whole), bank_of.eq(self.reading.slot[:bank_bits])]
         fetched = [self.tuples[bank].as_value() for bank in range(self.banks)]
-        m.d.comb += self.fetched.attributes.eq(reduce(or_, fetched))
+        m.d.comb += self.reading.component.attributes.eq(reduce(or_, fetched))
         for bank in range(self.banks):
             m.submodules[f"bank{bank}"] = one = memory.Memory(
                 shape=layouts.attributes, depth=depth // self.banks, init=[]
@@ -236,11 +205,11 @@ class WindowBuffer(wiring.Component):
             noted.tail.eq(self._tail),
             noted.first.eq(Mux(more, self._head - ranks, self._tail)),
             noted.count.eq(Mux(more, ranks, self._stored_now)),
-            context.eq(self.snapshot_context),
-            note.eq(self.snapshot),
+            context.eq(self.arrivals.context),
+            note.eq(self.arrivals.snapshot),
         ]
         late_oldest = Signal(CONTEXT_BITS)
-        m.d.sync += late_oldest.eq(self.oldest)
+        m.d.sync += late_oldest.eq(self.arrivals.oldest)
         m.d.comb += [
             write.addr.eq(context),
             write.data.eq(noted),
@@ -256,7 +225,7 @@ class WindowBuffer(wiring.Component):
         kept_from = Signal(pointer)
         held = Signal(pointer)
         due = Signal()
-        m.d.sync += [busy.eq(Cat(self.busy, busy)), tail.eq(noted.tail), due.eq(self._due)]
+        m.d.sync += [busy.eq(Cat(self.arrivals.busy, busy)), tail.eq(noted.tail), due.eq(self._due)]
         m.d.comb += kept_from.eq(Mux(busy[-1], oldest.data.tail, tail))
         # Registers are safe: the oldest context only moves forward, so a stale value errs towards waiting.
         # A tuple that is due counts, too; `due` is of the same cycle as `held`.
@@ -309,17 +278,18 @@ class WindowBuffer(wiring.Component):
                 Signal(one.shape(), name=f"judged_{name}{i}", init=(i & 1) * ((1 << len(one)) - 1))
                 for i in range(_PLACES)
             ]
-            for name, one in (("now", self.now), ("counter", self.counter))
+            for name, one in (("now", self.arrivals.now), ("counter", self.arrivals.counter))
         )
         wanted = Signal(name="judged_wanted")
-        past, checked = (Signal.like(self.now, name=name) for name in ("past", "checked"))
+        past, checked = (Signal.like(self.arrivals.now, name=name) for name in ("past", "checked"))
         counter_past, counter_checked = (
-            Signal.like(self.counter, name=name) for name in ("counter_past", "counter_checked")
+            Signal.like(self.arrivals.counter, name=name)
+            for name in ("counter_past", "counter_checked")
         )
-        m.d.sync += [past.eq(self.now), counter_past.eq(self.counter)]
+        m.d.sync += [past.eq(self.arrivals.now), counter_past.eq(self.arrivals.counter)]
         # This includes a tuple that flows past meanwhile: what was stored since must not be judged against an
         # earlier one.
-        with m.If(self.check):
+        with m.If(self.arrivals.check):
             m.d.sync += [checked.eq(past), counter_checked.eq(counter_past)]
         # `by_next`: the tuples are about to be judged against the next check; `by_checked`: they were not, one and
         # two cycles ago; `fresh`: the check has just begun, and once more they are judged against the one after it.
@@ -327,17 +297,17 @@ class WindowBuffer(wiring.Component):
         by_checked = Signal(2)
         m.d.sync += by_checked.eq(Cat(~by_next, by_checked))
         for kept_by, value, earlier in (
-            (nows, self.now, checked),
-            (counters, self.counter, counter_checked),
+            (nows, self.arrivals.now, checked),
+            (counters, self.arrivals.counter, counter_checked),
         ):
             for i, one in enumerate(kept_by):
                 its = Mux(by_next, value, earlier)
                 m.d.sync += one.eq(~its if i & 2 else its)
         settled = Signal(name="settled")
-        m.d.comb += settled.eq(self.passes | (self.rests & ~self.check))
+        m.d.comb += settled.eq(self.arrivals.passes | (self.arrivals.rests & ~self.arrivals.check))
         with m.If(settled):
-            m.d.sync += wanted.eq(self.wanted)
-        with m.If(self.check & self.flow):
+            m.d.sync += wanted.eq(self.arrivals.wanted)
+        with m.If(self.arrivals.check & self.arrivals.flow):
             m.d.sync += wanted.eq(0)
 
         # Verdicts by place, of the cycle before: the tuple is dead; it stays; it is late (some window reaches it, but
@@ -382,7 +352,7 @@ class WindowBuffer(wiring.Component):
         low, still = stored[:3], (gone_now == 0) & ~stored[3:].any()
         for j in range(_PLACES):
             m.d.sync += few_were[j].eq(still & Mux(self._due, (low == j - 1) if j else 0, low == j))
-        holds = ~(by_checked[1] & ~judging & ~self.flow)
+        holds = ~(by_checked[1] & ~judging & ~self.arrivals.flow)
         for verdict, name in ((dead, "dead"), (stays_at, "stays"), (late, "late")):
             inside = Signal(_PLACES, name=f"from_first_{name}")
             for j in range(_PLACES):
@@ -405,7 +375,7 @@ class WindowBuffer(wiring.Component):
             m.d.sync += young.eq(1)
         with m.Elif(sure.any()):
             m.d.sync += young.eq((~sure | is_young).all())
-        m.d.comb += self.calm.eq(young & self._spare)
+        m.d.comb += self.arrivals.calm.eq(young & self._spare)
 
         # The dead tuples in front of the first that is not dead.
         gone, stays = Signal(range(_JUDGED)), Signal()
@@ -416,7 +386,7 @@ class WindowBuffer(wiring.Component):
 
         room, room_now = Signal(), Signal()
         m.d.comb += [
-            room.eq(~wanted | self.flow | (self._room & ~full)),
+            room.eq(~wanted | self.arrivals.flow | (self._room & ~full)),
             # ... already in the cycle in which the dead leave.
             room_now.eq(~wanted | (self._room & (~full | dead[0]))),
             self.leaving.payload.eq(
@@ -431,12 +401,12 @@ class WindowBuffer(wiring.Component):
         with m.FSM() as fsm:
             for name in ("SETTLED", "JUDGE"):
                 with m.State(name):
-                    with m.If(self.check if name == "SETTLED" else 1):
+                    with m.If(self.arrivals.check if name == "SETTLED" else 1):
                         m.next = "JUDGE"
                         m.d.comb += [
                             goes.eq(gone),
                             leave.eq(gone),
-                            settles.eq(stays & (room_now | self.flow)),
+                            settles.eq(stays & (room_now | self.arrivals.flow)),
                         ]
                         with m.If(settles):
                             m.next = "SETTLED"
@@ -465,33 +435,33 @@ class WindowBuffer(wiring.Component):
                         m.next = "SETTLED"
         m.d.comb += [
             judging.eq(fsm.ongoing("JUDGE")),
-            self.rests.eq(fsm.ongoing("SETTLED")),
-            judges_on.eq(self.rests | judging),
-            self.passes.eq(judges_on & stays & room_now),
+            self.arrivals.rests.eq(fsm.ongoing("SETTLED")),
+            judges_on.eq(self.arrivals.rests | judging),
+            self.arrivals.passes.eq(judges_on & stays & room_now),
             by_next.eq(~(judging | fsm.ongoing("LEAVE"))),
         ]
         m.d.sync += taken.eq(self.leaving.valid & self.leaving.ready)
         waits = (fsm.ongoing("ROOM") & ~room & ~full) | (self.leaving.valid & ~self.leaving.ready)
-        m.d.comb += self.blocked.eq(waits)
-        m.d.sync += fresh.eq(self.rests)
-        falls_due = settles & wanted & ~self.flow
+        m.d.comb += self.meter.blocked.eq(waits)
+        m.d.sync += fresh.eq(self.arrivals.rests)
+        falls_due = settles & wanted & ~self.arrivals.flow
         m.d.sync += self._falls_due.eq(falls_due)
         with m.If(settles):
             m.d.sync += self._due.eq(falls_due)
-        with m.Elif(self.store | self.clear):
+        with m.Elif(self.arrivals.store | self.clear):
             m.d.sync += self._due.eq(0)
-        looks = self.check | ~self.rests
-        m.d.comb += self.working.eq(looks & ~self.blocked)
+        looks = self.arrivals.check | ~self.arrivals.rests
+        m.d.comb += self.meter.working.eq(looks & ~self.meter.blocked)
         pointer = self.layouts.pointer_bits
         changed = {by: (self._stored_now + by)[:pointer] for by in range(1 - _JUDGED, 2)}
         m.d.sync += [
             self._tail.eq(self._tail + gone_now),
-            self._head.eq(self._head + self.store),
+            self._head.eq(self._head + self.arrivals.store),
             # Distance of the two, as a counter of its own: a subtraction would come late. So does `store`, which
             # therefore only selects.
             self._stored_now.eq(
                 Mux(
-                    self.store,
+                    self.arrivals.store,
                     Array(changed[1 - by] for by in range(_JUDGED))[gone_now],
                     Array(changed[-by] for by in range(_JUDGED))[gone_now],
                 )
@@ -516,7 +486,7 @@ class WindowBuffer(wiring.Component):
         asks = Signal()
         on_its_way = Signal(3)
         m.d.comb += [
-            asks.eq(~self.fetching & (asked != self._head) & ~ahead[-1]),
+            asks.eq(~self.reading.fetching & (asked != self._head) & ~ahead[-1]),
             self._oldest_slot.eq(asked[: self.layouts.slot_bits]),
         ]
         # Pipeline stages: address, memory, stamp.
@@ -536,10 +506,10 @@ class WindowBuffer(wiring.Component):
             arrives_at.eq(Mux(got != put, next_place & ~there, 0)),
             write.addr.eq(put[:-1]),
             write.en.eq(on_its_way[-1]),
-            write.data.timestamp.eq(self.fetched.timestamp),
-            write.data.sequence.eq(self.fetched.sequence),
-            write.data.dead_at.eq(self.fetched.timestamp + self.ticks + 1),
-            write.data.dead_from.eq(self.fetched.sequence + self.rows),
+            write.data.timestamp.eq(self.reading.component.timestamp),
+            write.data.sequence.eq(self.reading.component.sequence),
+            write.data.dead_at.eq(self.reading.component.timestamp + self.ticks + 1),
+            write.data.dead_from.eq(self.reading.component.sequence + self.rows),
             read.addr.eq(got[:-1]),
         ]
         for it, arrives in zip(places, arrives_at, strict=True):

@@ -59,7 +59,7 @@ class Arrivals:
         self.quiet = ~(
             self.settling | self.store | self.busy | before(m, self.busy) | self.have | self.owes
         )
-        self.settled = window.passes | (window.rests & ~self.check)
+        self.settled = window.arrivals.passes | (window.arrivals.rests & ~self.check)
         self.was_settled = before(m, self.settled)
 
         self.shown = Cat(
@@ -69,7 +69,11 @@ class Arrivals:
             (self.shown[:WIDTH][-NEAR_BITS:] == self.now[-NEAR_BITS:])
             & (self.shown[WIDTH : 2 * WIDTH][-NEAR_BITS:] == self.counter[-NEAR_BITS:])
         )
-        calm = before(m, window.calm) & anything(m, 1, "others_calm") & anything(m, 1, "no_filler")
+        calm = (
+            before(m, window.arrivals.calm)
+            & anything(m, 1, "others_calm")
+            & anything(m, 1, "no_filler")
+        )
         recent = [self.store]
         for _ in range(LATE - 3):
             recent.append(before(m, recent[-1]))
@@ -114,21 +118,23 @@ class Arrivals:
         spec.assume(m, ~stores | bump)
         spec.assume(m, ~self.clear | (self.quiet & ~arrives))
         m.d.comb += [
-            window.check.eq(self.check),
-            window.flow.eq(before(m, self.flows_on | self.flowing | self.lately[:-1].any())),
-            Cat(window.now, window.counter, window.wanted).eq(
+            window.arrivals.check.eq(self.check),
+            window.arrivals.flow.eq(
+                before(m, self.flows_on | self.flowing | self.lately[:-1].any())
+            ),
+            Cat(window.arrivals.now, window.arrivals.counter, window.arrivals.wanted).eq(
                 Mux(self.have, self.shown, Mux(self.cleared, any_other, still))
             ),
-            window.store.eq(self.store),
-            window.snapshot.eq(self.snapshot),
-            window.snapshot_context.eq(self.context),
-            window.busy.eq(before(m, self.busy)),
-            window.oldest.eq(before(m, self.oldest)),
+            window.arrivals.store.eq(self.store),
+            window.arrivals.snapshot.eq(self.snapshot),
+            window.arrivals.context.eq(self.context),
+            window.arrivals.busy.eq(before(m, self.busy)),
+            window.arrivals.oldest.eq(before(m, self.oldest)),
             window.clear.eq(self.clear),
         ]
         # The tuple to be stored, while the next one is dealt with.
-        self.tuple, self.bits = Signal(window.tuple.shape()), Signal(16)
-        m.d.comb += [window.tuple.eq(self.tuple), window.bits.eq(self.bits)]
+        self.tuple, self.bits = Signal(window.arrivals.tuple.shape()), Signal(16)
+        m.d.comb += [window.arrivals.tuple.eq(self.tuple), window.arrivals.bits.eq(self.bits)]
         m.d.sync += [
             self.check.eq(self.takes | self.closes),
             self.lately.eq(Cat(self.flowing, self.lately)),

@@ -147,10 +147,11 @@ def machines(made: Module) -> list[Signal]:
 
 
 def drive(m: Module, component: wiring.Component, *but: str) -> None:
-    """Drives all input members that are not driven otherwise with any value in every cycle."""
-    for name, member in component.signature.members.items():
-        if member.is_port and member.flow is wiring.In and name not in but:
-            whole = Value.cast(getattr(component, name))
+    """Drives all inputs but those of these members, or of these parts of members (`offer.roomy`), with any
+    value in every cycle."""
+    for path, member, value in component.signature.flatten(component):
+        if member.flow is wiring.In and not {path[0], ".".join(map(str, path))} & {*but}:
+            whole = Value.cast(value)
             m.d.comb += whole.eq(AnySeq(len(whole)))
 
 

@@ -62,16 +62,17 @@ PROGRAMS = {
 }
 # 8 instructions and 2 route tags, so that the memories are small.
 ADDRESS, TAG = {"ADDRESS_BITS": 3}, {"TAG_BITS": 1}
+BUS = {"TableBus": altered(TableBus, **ADDRESS)}
 JOINS = {"join_layout": altered(join_layout, **ADDRESS, **TAG)}
 ROWS = {"ROW_BITS": 2, "JOIN_ROWS": 4}
 SMALL = {
     **ADDRESS,
     **TAG,
-    "RowDecider": altered(RowDecider, **ADDRESS, **TAG, **ROWS),
+    **BUS,
+    "RowDecider": altered(RowDecider, **ADDRESS, **TAG, **ROWS, **BUS),
     "Emitter": altered(Emitter, **TAG, **JOINS),
-    "ProgramStore": altered(ProgramStore, **ADDRESS, **TAG),
+    "ProgramStore": altered(ProgramStore, **ADDRESS, **TAG, **BUS),
     "ProbeQueue": altered(ProbeQueue, **ADDRESS),
-    "TableBus": altered(TableBus, **ADDRESS),
 }
 
 
@@ -189,7 +190,7 @@ class ExecutionIsTheProgram(Specification):
         parts = dict(SMALL)
         changes = (fault,) if fault else ()
         if by_rows and fault:
-            parts["RowDecider"] = altered(RowDecider, fault, **ADDRESS, **TAG, **ROWS)
+            parts["RowDecider"] = altered(RowDecider, fault, **ADDRESS, **TAG, **ROWS, **BUS)
             changes = ()
         self.make = altered(ExecutionUnit, *changes, **parts)
 
@@ -199,7 +200,7 @@ class ExecutionIsTheProgram(Specification):
         build(m, "unit", unit)
         drive(
             m, unit, "tables", "enter", "entering", "pairs", "hit_bits", "attributes",
-            "granted", "roomy", "waiting", "resume_level", "resumed",
+            "offer", "waiting", "resume_level", "resumed",
         )  # fmt: skip
         program = Program(self, m, config, self.program)
         length = program.length
@@ -353,15 +354,17 @@ class ExecutionIsTheProgram(Specification):
         # The router takes what it has room for, or not; anything may be waiting. It grants a cycle
         # later, and takes only what it reported as roomy (see `test_router`).
         turn, granted = Signal(), Signal()
-        gone, follows = granted | ~unit.emit, unit.follows
-        there_is = Mux(turn, Mux(granted, follows[1], follows[0]), Mux(gone, follows[0], unit.emit))
+        gone, follows = granted | ~unit.offer.emit, unit.offer.follows
+        there_is = Mux(
+            turn, Mux(granted, follows[1], follows[0]), Mux(gone, follows[0], unit.offer.emit)
+        )
         m.d.comb += [
-            turn.eq(unit.emit & unit.roomy & anything(m, 1, "turn")),
+            turn.eq(unit.offer.emit & unit.offer.roomy & anything(m, 1, "turn")),
             granted.eq(before(m, turn)),
-            unit.granted.eq(granted),
-            unit.roomy.eq(anything(m, 1, "roomy") & before(m, there_is)),
+            unit.offer.taking.eq(turn),
+            unit.offer.roomy.eq(anything(m, 1, "roomy") & before(m, there_is)),
         ]
-        self.claim(m, ~granted | (unit.emit & ~unit.rewind))
+        self.claim(m, ~granted | (unit.offer.emit & ~unit.rewind))
         m.d.comb += unit.waiting.eq(anything(m, 2, "waiting"))
 
         # The outcome by the definition.
@@ -385,7 +388,7 @@ class ExecutionIsTheProgram(Specification):
         expected_all = Signal(2 * length)
         m.d.comb += expected_all.eq(Cat(expected))
         joined = Signal(2 * length)  # those that came out
-        slot = unit.emitted.slots[NUMBER]
+        slot = unit.offer.emitted.slots[NUMBER]
         mark = Signal(2 * length)
         emitting, address = unit._emitter.emitting, Signal(3)
         m.d.comb += address.eq(emitting.pc)
@@ -402,13 +405,13 @@ class ExecutionIsTheProgram(Specification):
             self.claim(m, (expected_all & mark) != 0)
             self.claim(m, (joined & mark) == 0)
             join = view(Array(program.words)[address], isa.Emit)
-            emitted = unit.emitted
+            emitted = unit.offer.emitted
             self.claim(m, emitted.tag == join.tag)
             self.claim(m, emitted.carries == its.reference.carries | 1 << NUMBER)
             self.claim(m, emitted.slots[0] == its.reference.slots[0])
             self.claim(m, emitted.context == its.reference.context)
-            self.claim(m, unit.destination.as_value() == Array(leads)[join.tag[:1]])
-            self.claim(m, unit.level == 0)
+            self.claim(m, unit.offer.destination.as_value() == Array(leads)[join.tag[:1]])
+            self.claim(m, unit.offer.level == 0)
         with m.If(unit.commit & is_mine):
             self.claim(m, joined == expected_all)
             self.claim(m, unit.context == its.reference.context)
@@ -419,15 +422,19 @@ class ExecutionIsTheProgram(Specification):
             self.claim(m, trace.tag == its.reference.tag)
         # A tuple that waits for the router does not change until it is granted, and is withdrawn
         # only as the probe is taken back.
-        waits = before(m, unit.emit & ~unit.granted)
-        what = Cat(unit.emitted.as_value(), unit.destination.as_value(), unit.level)
+        waits = before(m, unit.offer.emit & ~granted)
+        what = Cat(
+            unit.offer.emitted.as_value(), unit.offer.destination.as_value(), unit.offer.level
+        )
         same = what == before(m, what)
-        self.claim(m, ~waits | (unit.emit & same) | unit.rewind)
+        self.claim(m, ~waits | (unit.offer.emit & same) | unit.rewind)
 
         # What it announces of the next one comes true.
         said = before(m, gone & follows[0] & ~unit.rewind)
-        to = unit.destination.as_value() == before(m, unit.follows_to[0].as_value())
-        self.claim(m, ~said | (unit.emit & to & (unit.level == before(m, unit.level))))
+        to = unit.offer.destination.as_value() == before(m, unit.offer.follows_to[0].as_value())
+        self.claim(
+            m, ~said | (unit.offer.emit & to & (unit.offer.level == before(m, unit.offer.level)))
+        )
 
         rewound = Signal()
         with m.If(unit.rewind & is_mine & (joined != 0)):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
 
 from seustream.hdl.fetch import TupleFetch
 from seustream.hdl.layouts import CONTEXT_BITS
@@ -42,10 +42,21 @@ class FetchFetches(Specification):
         fetch = self.make(config, who_all)
         made = build(m, "fetch", fetch)
         window, slot = constant(m, range(n), "window"), constant(m, 2, "slot")
-        stored = constant(m, fetch.components[0].as_value().shape(), "stored")
-        stamp_bits = len(fetch.components[0].timestamp) + len(fetch.components[0].sequence)
+        stored = constant(m, fetch.windows[0].component.as_value().shape(), "stored")
+        stamp_bits = len(fetch.windows[0].component.timestamp) + len(
+            fetch.windows[0].component.sequence
+        )
         stamp, rest = slice(stamp_bits), slice(stamp_bits, None)
-        drive(m, fetch, "requests", "components", "remember", "context", "raw")
+        drive(m, fetch, "requesters", "windows", "remember", "context", "raw", "whole_results")
+        fetching, whole, coming = (
+            Cat(getattr(window, name) for window in fetch.windows)
+            for name in ("fetching", "whole", "coming")
+        )
+        responses, answering = (
+            Cat(getattr(requester, name) for requester in fetch.requesters)
+            for name in ("response", "answering")
+        )
+        fetched = fetch.requesters[0].data
         who = constant(m, range(who_all), "who")
         self.assume(m, (who < who_all) & (window < n))
 
@@ -73,26 +84,28 @@ class FetchFetches(Specification):
         self.claim(m, ~kept | (there.counters.as_value() == its.counters.as_value()))
 
         for s in range(n):
-            here = (window == s) & (fetch.slots[s] == slot)
+            here = (window == s) & (fetch.windows[s].slot == slot)
             other = anything(m, stored.shape(), f"other{s}")
-            component = fetch.components[s].as_value()
-            for reads, part in ((fetch.fetching, stamp), (fetch.whole, rest)):
+            component = fetch.windows[s].component.as_value()
+            for reads, part in ((fetching, stamp), (whole, rest)):
                 found = before(m, before(m, before(m, here & reads[s])))
                 m.d.comb += component[part].eq(Mux(found, stored[part], other[part]))
-        self.claim(m, (fetch.whole & ~fetch.fetching) == 0)
+        self.claim(m, (whole & ~fetching) == 0)
         whole_results = anything(m, 1, "whole_results")
         m.d.comb += fetch.whole_results.eq(whole_results)
         requests = []
         for r in range(who_all):
             valid = anything(m, 1, f"valid{r}")
-            reference = anything(m, fetch.requests[r].payload.as_value().shape(), f"reference{r}")
-            m.d.comb += [fetch.requests[r].valid.eq(valid)]
-            m.d.comb += fetch.requests[r].payload.as_value().eq(reference)
-            stays = before(m, valid & ~fetch.requests[r].ready)
+            reference = anything(
+                m, fetch.requesters[r].request.payload.as_value().shape(), f"reference{r}"
+            )
+            m.d.comb += [fetch.requesters[r].request.valid.eq(valid)]
+            m.d.comb += fetch.requesters[r].request.payload.as_value().eq(reference)
+            stays = before(m, valid & ~fetch.requesters[r].request.ready)
             self.assume(m, ~stays | (valid & (reference == before(m, reference))))
             requests.append(reference)
-        valid = Array(fetch.requests[r].valid for r in range(who_all))[who]
-        ready = Array(fetch.requests[r].ready for r in range(who_all))[who]
+        valid = Array(fetch.requesters[r].request.valid for r in range(who_all))[who]
+        ready = Array(fetch.requesters[r].request.ready for r in range(who_all))[who]
         taken = valid & ready
 
         # Any one of its requests is followed: it waits in the second place or the first, is chosen,
@@ -108,7 +121,7 @@ class FetchFetches(Specification):
         second, first, age, flying = Signal(), Signal(), Signal(4), Signal(4)
         waits, waited = Signal(4), Signal(4)
         asked = Signal(len(requests[0]))
-        response = fetch.responses.bit_select(who, 1)
+        response = responses.bit_select(who, 1)
         answered = age == 6
         free = ~second & ~first & ((age == 0) | answered)
         m.d.sync += flying.eq(flying + taken - response)
@@ -143,20 +156,19 @@ class FetchFetches(Specification):
         self.claim(m, ~grants | own_places["asks"])
         # The windows' memories are used only for a request: for a joined tuple those of the streams
         # that it carries, except the raw tuple's own; for a stored tuple, all.
-        self.claim(m, (fetch.fetching == 0) | inside(made, "wanted0").any())
-        wanted = type(fetch.fetched.reference)(fetch.fetched.reference.shape(), asked)
+        self.claim(m, (fetching == 0) | inside(made, "wanted0").any())
+        wanted = type(fetched.reference)(fetched.reference.shape(), asked)
         as_stored, stamps_alone = who == who_all - 1, who == who_all - 2
         needed = Mux(as_stored, (1 << n) - 1, wanted.carries & ~(1 << wanted.stream)[:n])
         no_more, had_no_more = stamps_alone & ~before(m, whole_results), Signal()
         with m.If(age == 2):
             m.d.sync += had_no_more.eq(no_more)
-            self.claim(m, fetch.fetching == needed)
-            self.claim(m, fetch.whole == Mux(no_more, 0, needed))
-        self.claim(m, fetch.whole == before(m, fetch.coming))
-        self.claim(m, (fetch.responses & (fetch.responses - 1)) == 0)
-        self.claim(m, fetch.responses == before(m, fetch.answering))
+            self.claim(m, fetching == needed)
+            self.claim(m, whole == Mux(no_more, 0, needed))
+        self.claim(m, whole == before(m, coming))
+        self.claim(m, (responses & (responses - 1)) == 0)
+        self.claim(m, responses == before(m, answering))
 
-        fetched = fetch.fetched
         kept_then = Signal()
         with m.If(follow):
             m.d.sync += kept_then.eq(kept)
@@ -203,7 +215,7 @@ def faulty(old: str, new: str) -> object:
         proof("fetch", FetchFetches, "meet", 14),
         proof(
             "fetches-late",
-            faulty("self.fetching.eq(reduce(or_, reads))", "self.fetching.eq(self.whole)"),
+            faulty("fetching.eq(reduce(or_, reads))", "fetching.eq(whole)"),
             "search",
             12,
             "FAIL",
@@ -224,7 +236,7 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "not-all-for-replay",
-            faulty("if i < self.requesters - 1 else", "if i < self.requesters else"),
+            faulty("if i < self.count - 1 else", "if i < self.count else"),
             "search",
             12,
             "FAIL",

@@ -56,8 +56,12 @@ class TheHighestLevelIsNext(Specification):
             [inside(made, f"{name}_{n}") for n in range(2)] for name in ("end", "taken", "kept")
         )
         # Raw tuples are of level 0, joined ones are not.
-        self.assume(m, ~fifo.push_raw | fifo.room[0])
-        self.assume(m, ~fifo.push | (fifo.room[1] & (fifo.push_level == 1)))
+        self.assume(m, ~fifo.raw_probes.push | fifo.joined_probes.room[0])
+        self.assume(
+            m,
+            ~fifo.joined_probes.push
+            | (fifo.joined_probes.room[1] & (fifo.joined_probes.level == 1)),
+        )
         self.assume(m, ~(fifo.rewind & fifo.commit))
         at = fifo.commit_level
         self.assume(m, ~fifo.commit | (Array(taken)[at] != Array(kept)[at]))
@@ -65,21 +69,24 @@ class TheHighestLevelIsNext(Specification):
         # There is no probe of the higher level, except one that came in the cycle before.
         there = end[1] != taken[1]
         lower = loader.take & (loader.level == 0)
-        self.claim(m, ~lower | ~there | before(m, fifo.push))
+        self.claim(m, ~lower | ~there | before(m, fifo.joined_probes.push))
         for n in range(2):
             self.claim(m, ~loader.take | (loader.level != n) | (end[n] != taken[n]))
 
         # Invariants, which make the claims provable by induction.
-        for n, pushes in enumerate((fifo.push_raw, fifo.push)):
+        for n, pushes in enumerate((fifo.raw_probes.push, fifo.joined_probes.push)):
             bits = len(end[n])
             size, read = (end[n] - kept[n])[:bits], (taken[n] - kept[n])[:bits]
             self.claim(m, read <= size)
-            self.claim(m, ~fifo.room[n] | (size < config.probe_fifo_depth + before(m, pushes)))
+            self.claim(
+                m,
+                ~fifo.joined_probes.room[n] | (size < config.probe_fifo_depth + before(m, pushes)),
+            )
             self.claim(m, size <= config.probe_fifo_depth + 1)
 
         rewound = before(m, before(m, fifo.rewind))
         self.reach(m, lower & before(m, end[1] != kept[1]))
-        self.reach(m, lower & before(m, fifo.push))
+        self.reach(m, lower & before(m, fifo.joined_probes.push))
         self.reach(m, rewound & loader.take & (loader.level == 1) & (end[0] != taken[0]))
         self.reach(m, loader.take & before(m, loader.take) & ~loader.flush)
 

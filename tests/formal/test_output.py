@@ -70,7 +70,7 @@ class OutputDelivers(Specification):
         output = altered(Output, *self.fault, **own)(config)
         build(m, "output", output)
         (search,) = searches
-        drive(m, output, "tables", "push", "pushed", "request", "response", "fetched",
+        drive(m, output, "tables", "push", "pushed", "fetch",
               "results")  # fmt: skip
 
         # Load, then exchange the halves.
@@ -113,7 +113,7 @@ class OutputDelivers(Specification):
         m.d.sync += came.eq(came + push)
 
         # The tuple fetch: in order, two cycles after the request or at any later time.
-        request = output.request
+        request = output.fetch.request
         m.d.comb += request.ready.eq(anything(m, 1, "ready"))
         taken = request.valid & request.ready
         m.d.sync += asked.eq(asked + taken)
@@ -122,13 +122,13 @@ class OutputDelivers(Specification):
         self.claim(m, ~taken | (asked != came))
         is_mine = asked == followed
         self.claim(m, ~(request.valid & is_mine) | (request.payload.as_value() == mine))
-        whole = constant(m, len(output.fetched.as_value()), "whole")
+        whole = constant(m, len(output.fetch.data.as_value()), "whole")
         other = anything(m, len(whole), "other")
         m.d.comb += [
-            output.response.eq(response),
-            output.fetched.as_value().eq(Mux(answered == followed, whole, other)),
+            output.fetch.response.eq(response),
+            output.fetch.data.as_value().eq(Mux(answered == followed, whole, other)),
         ]
-        tuple_ = output.fetched.shape()(whole)
+        tuple_ = output.fetch.data.shape()(whole)
         self.assume(m, tuple_.reference.as_value() == mine)
         self.assume(m, ~tuple_.stream[1])
 
@@ -192,13 +192,13 @@ class OutputDelivers(Specification):
         m.d.comb += results.ready.eq(anything(m, 1, "results_ready"))
         handed = results.valid & results.ready
         now = (done == followed) & (answered > followed)
-        m.d.sync += done.eq(done + output.commit)
-        self.claim(m, ~output.commit | (done != answered))
+        m.d.sync += done.eq(done + output.done.commit)
+        self.claim(m, ~output.done.commit | (done != answered))
         of_it = Mux(handed, sum(results.payload.queries), 0)
         for _ in range(COUNTED):
             of_it = before(m, of_it)
         self.claim(m, output.delivered == of_it)
-        self.claim(m, ~results.valid | (output.commit == results.ready))
+        self.claim(m, ~results.valid | (output.done.commit == results.ready))
         with m.If(now):
             with m.If(results.valid):
                 result = results.payload
@@ -209,22 +209,22 @@ class OutputDelivers(Specification):
                 for s in range(n):
                     its = tuple_.components[s].sequence
                     self.claim(m, ~carried[s] | (result.sequences[s] == its))
-            with m.If(output.commit):
+            with m.If(output.done.commit):
                 self.claim(m, decided & (results.valid == (expected != 0)))
-                self.claim(m, output.context == reference.context)
+                self.claim(m, output.done.context == reference.context)
         # A waiting output does not change.
         for what in (results, request):
             waits = before(m, what.valid & ~what.ready)
             payload = what.payload.as_value()
             self.claim(m, ~waits | (what.valid & (payload == before(m, payload))))
 
-        self.reach(m, now & output.commit & (expected == 3) & (followed == 1))
-        self.reach(m, now & output.commit & (queries[1] == 3) & (expected == 0) & (tag == 1))
+        self.reach(m, now & output.done.commit & (expected == 3) & (followed == 1))
+        self.reach(m, now & output.done.commit & (queries[1] == 3) & (expected == 0) & (tag == 1))
         self.reach(m, (came - asked)[:6] == config.output_fifo_depth + LATE)
         # A place is used again.
-        self.reach(m, now & output.commit & (followed == PLACES))
+        self.reach(m, now & output.done.commit & (followed == PLACES))
         self.reach(
-            m, now & output.commit & is_raw & (of_tag == 3) & (passed == 2) & (expected == 2)
+            m, now & output.done.commit & is_raw & (of_tag == 3) & (passed == 2) & (expected == 2)
         )
 
 

@@ -56,13 +56,17 @@ class ProbeFifoIsAFifo(Specification):
         drive(m, fifo)
         levels = fifo.layouts.levels
         level = constant(m, range(levels), "level")
-        mine = constant(m, len(fifo.pushed.as_value()), "mine")
-        my_raw = constant(m, fifo.raw_pushed.shape(), "my_raw")
+        mine = constant(m, len(fifo.joined_probes.pushed.as_value()), "mine")
+        my_raw = constant(m, fifo.raw_probes.pushed.shape(), "my_raw")
         this = anything(m, 1, "this")
         raw = level == 0
         self.assume(m, level < levels)
         # A joined tuple carries at least two streams.
-        self.assume(m, ~fifo.push | ((fifo.push_level != 0) & (fifo.push_level < levels)))
+        self.assume(
+            m,
+            ~fifo.joined_probes.push
+            | ((fifo.joined_probes.level != 0) & (fifo.joined_probes.level < levels)),
+        )
 
         takes, commits = (
             wanted & (at == level)
@@ -71,7 +75,9 @@ class ProbeFifoIsAFifo(Specification):
                 (fifo.commit, fifo.commit_level),
             )
         )
-        pushes = Mux(raw, fifo.push_raw, fifo.push & (fifo.push_level == level))
+        pushes = Mux(
+            raw, fifo.raw_probes.push, fifo.joined_probes.push & (fifo.joined_probes.level == level)
+        )
         end, taken, kept = (
             Array(inside(made, f"{name}_{n}") for n in range(levels))[level]
             for name in ("end", "taken", "kept")
@@ -79,7 +85,7 @@ class ProbeFifoIsAFifo(Specification):
         # The queue of the level, by the rules: how many probes are in it, how many of them are
         # taken, and how many of the oldest were taken once.
         size, read, known = Signal(5), Signal(5), Signal(5)
-        seen = [fifo.room.bit_select(level, 1)]
+        seen = [fifo.joined_probes.room.bit_select(level, 1)]
         for _ in range(LATE):
             seen.append(before(m, seen[-1]))
         self.assume(m, ~pushes | Mux(raw, seen[RAW_LATE], seen[LATE]))
@@ -118,8 +124,8 @@ class ProbeFifoIsAFifo(Specification):
         followed, place = Signal(), Signal(5)
         begins = pushes & this & ~followed
         with m.If(begins):
-            self.assume(m, raw | (fifo.pushed.as_value() == mine))
-            self.assume(m, ~raw | (fifo.raw_pushed == my_raw))
+            self.assume(m, raw | (fifo.joined_probes.pushed.as_value() == mine))
+            self.assume(m, ~raw | (fifo.raw_probes.pushed == my_raw))
             m.d.sync += [followed.eq(1), place.eq(size - commits)]
         with m.Elif(followed & commits):
             m.d.sync += place.eq(place - 1)
@@ -246,7 +252,7 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "levels-share",
-            faulty("Cat(ends[self.push_level][:bits], at)", "ends[self.push_level][:bits]"),
+            faulty("Cat(ends[pushed.level][:bits], at)", "ends[pushed.level][:bits]"),
             "search",
             12,
             "FAIL",

@@ -20,6 +20,7 @@ from tests.formal.harness import (
     check,
     constant,
     drive,
+    inside,
     proof,
     small,
 )
@@ -41,12 +42,19 @@ class RouterRoutes(Specification):
     def describe(self, m: Module) -> None:
         n = 3
         router = self.make(small(streams=n))
-        build(m, "router", router)
-        drive(m, router, "emit", "emitted", "level", "destination", "follows", "follows_to")
+        made = build(m, "router", router)
+        drive(m, router, "offers", "raws")
+        # A bit for each sender.
+        emit = Cat(Cat(offer.emit for offer in router.offers), router.raws.emit)
+        taking, granted, roomy = (inside(made, name) for name in ("taking", "granted", "roomy"))
+        for s, offer in enumerate(router.offers):
+            self.claim(m, (offer.taking == taking[s]) & (offer.roomy == roomy[s]))
+        self.claim(m, router.raws.granted == granted[n:])
+        push = Cat(probes.push for probes in router.probes)
         who = constant(m, 3, "who")
         senders = range(n + OFFERS)
         self.assume(m, who < n + OFFERS)
-        level_bits = len(router.push_level)
+        level_bits = len(router.probes[0].level)
         size = len(router.pushed.as_value())
         payload = size + n + 1 + level_bits
         offered = []
@@ -55,20 +63,28 @@ class RouterRoutes(Specification):
             wants = anything(m, 1, f"wants{s}")
             if s < n:
                 what = anything(m, payload, f"what{s}")
-                m.d.comb += router.destination[s].eq(what[size : size + n + 1])
+                offer = router.offers[s]
+                m.d.comb += [
+                    offer.emit.eq(wants),
+                    offer.emitted.eq(what[:size]),
+                    offer.destination.eq(what[size : size + n + 1]),
+                ]
             else:
                 what = Cat(anything(m, size, f"what{s}"), Const(1 << n, n + 1 + level_bits))
+                m.d.comb += [
+                    router.raws.emit[s - n].eq(wants),
+                    router.raws.emitted[s - n].eq(what[:size]),
+                ]
             offered.append(what)
-            m.d.comb += [router.emit[s].eq(wants), router.emitted[s].eq(what[:size])]
-            had, got = before(m, wants), before(m, router.granted[s])
+            had, got = before(m, wants), before(m, granted[s])
             if s < n:
                 level = what[size + n + 1 :]
                 follows = anything(m, FOLLOWING, f"follows{s}")
                 to = [anything(m, n + 1, f"follows_to{s}_{i}") for i in range(FOLLOWING)]
                 m.d.comb += [
-                    router.level[s].eq(level),
-                    router.follows[s].eq(follows),
-                    *(router.follows_to[s][i].eq(to[i]) for i in range(FOLLOWING)),
+                    offer.level.eq(level),
+                    offer.follows.eq(follows),
+                    *(offer.follows_to[i].eq(to[i]) for i in range(FOLLOWING)),
                 ]
                 self.assume(m, follows[0] | ~follows[1])
                 said, then = (before(m, follows[i]) for i in range(FOLLOWING))
@@ -84,63 +100,66 @@ class RouterRoutes(Specification):
                 self.assume(m, ~(had & ~got & said) | stays)
                 what_follows = Mux(who == s, said, what_follows)
             same = what == before(m, what)
-            stuck = before(m, ~router.roomy[s] & ~router.granted[s])
+            stuck = before(m, ~roomy[s] & ~granted[s])
             self.assume(m, ~had | ~wants | same | got)
             self.assume(m, ~had | wants | got | stuck)
 
-        granted = router.granted.bit_select(who, 1)
+        its_grant = granted.bit_select(who, 1)
         what = Array(offered)[who]
         areas, output = what[size : size + n], what[size + n]
         level = Mux(who >= n, 0, what[size + n + 1 :] + 1)[:level_bits]
         # A grant depends on the rooms of that time.
-        rooms, output_room = Cat(router.rooms), router.output_room
+        rooms, output_room = Cat(probes.room for probes in router.probes), router.output_room
         for _ in range(LATE):
             rooms, output_room = before(m, rooms), before(m, output_room)
-        levels = len(router.rooms[0])
+        levels = len(router.probes[0].room)
         room = Array(
             Cat(rooms[area * levels + number] for area in range(n))
             for number in range(1 << level_bits)
             if number < levels
         )[level]
 
-        self.claim(m, (router.granted & (router.granted - 1)) == 0)
-        self.claim(m, (router.granted & ~router.emit) == 0)
+        self.claim(m, (granted & (granted - 1)) == 0)
+        self.claim(m, (granted & ~emit) == 0)
+        self.claim(m, router.circulated == granted[:n].any())
         # There is room everywhere, or it waits.
         fits = ((areas & ~room) == 0) & (~output | output_room)
-        wants, roomy = router.emit.bit_select(who, 1), router.roomy.bit_select(who, 1)
-        self.claim(m, ~granted | (wants & fits & before(m, wants & roomy)))
-        self.claim(m, ~roomy | before(m, wants) | what_follows)
+        wants, may = emit.bit_select(who, 1), roomy.bit_select(who, 1)
+        self.claim(m, ~its_grant | (wants & fits & before(m, wants & may)))
+        self.claim(m, ~may | before(m, wants) | what_follows)
         # Then all destinations get it at once, and nothing that was not granted.
-        with m.If(before(m, granted)):
+        with m.If(before(m, its_grant)):
             places = Mux(who >= n, 0, sum(Cat(areas, output)))
             self.claim(m, router.sent == before(m, places))
             self.claim(m, router.context == before(m, what[: len(router.context)]))
-            self.claim(m, router.push == before(m, areas))
+            self.claim(m, push == before(m, areas))
             self.claim(m, router.output == before(m, output))
             self.claim(m, router.pushed.as_value() == before(m, what[:size]))
-            self.claim(m, router.push_level == before(m, level))
-        none = before(m, router.granted == 0, init=1)
-        self.claim(m, ~none | ((router.sent == 0) & (router.push == 0) & ~router.output))
+            for probes in router.probes:
+                self.claim(m, probes.pushed.as_value() == router.pushed.as_value())
+                self.claim(m, probes.level == before(m, level))
+        none = before(m, granted == 0, init=1)
+        self.claim(m, ~none | ((router.sent == 0) & (push == 0) & ~router.output))
         # A sender that always has room waits for each of the others at most once.
         waits, others = Signal(3), n + OFFERS - 1
-        taken = router.taking.bit_select(who, 1)
-        with m.If(wants & roomy & ~taken):
+        taken = taking.bit_select(who, 1)
+        with m.If(wants & may & ~taken):
             m.d.sync += waits.eq(waits + 1)
         with m.Else():
             m.d.sync += waits.eq(0)
         self.claim(m, waits <= others)
-        self.claim(m, (waits != others) | taken | ~wants | ~roomy)
+        self.claim(m, (waits != others) | taken | ~wants | ~may)
 
         self.reach(m, (waits == others) & taken)
-        self.reach(m, granted & (areas == 0b101) & output & (who == n - 1))
-        self.reach(m, granted & (who == n + OFFERS - 1))
+        self.reach(m, its_grant & (areas == 0b101) & output & (who == n - 1))
+        self.reach(m, its_grant & (who == n + OFFERS - 1))
         # Grants one after the other, and one to a sender that offered nothing before.
-        last_one = before(m, granted)
-        self.reach(m, granted & last_one & before(m, last_one) & (who < n))
-        self.reach(m, granted & before(m, before(m, ~wants)) & (who < n))
-        self.reach(m, before(m, before(m, wants & ~fits)) & granted)
+        last_one = before(m, its_grant)
+        self.reach(m, its_grant & last_one & before(m, last_one) & (who < n))
+        self.reach(m, its_grant & before(m, before(m, ~wants)) & (who < n))
+        self.reach(m, before(m, before(m, wants & ~fits)) & its_grant)
         taken_back = before(m, wants) & ~wants
-        self.reach(m, before(m, before(m, before(m, taken_back))) & granted)
+        self.reach(m, before(m, before(m, before(m, taken_back))) & its_grant)
 
 
 def faulty(old: str, new: str) -> object:
@@ -160,7 +179,7 @@ def faulty(old: str, new: str) -> object:
             "FAIL",
             campaign=False,
         ),
-        proof("any-room", faulty("self.emit & self.roomy", "self.emit"), "search", 6, "FAIL"),
+        proof("any-room", faulty("emit & roomy", "emit"), "search", 6, "FAIL"),
         proof("twice", faulty("Mux(gone, later[0], first)", "first"), "search", 6, "FAIL"),
         proof(
             "follows-anywhere",
@@ -171,7 +190,7 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "third-for-second",
-            faulty("Mux(self.granted[sender], later[1], later[0])", "later[1]"),
+            faulty("Mux(granted[sender], later[1], later[0])", "later[1]"),
             "search",
             8,
             "FAIL",
@@ -185,7 +204,7 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "same-level",
-            faulty("self.level[sender] + 1", "self.level[sender]"),
+            faulty("offer.level + 1", "offer.level"),
             "search",
             6,
             "FAIL",

@@ -12,6 +12,7 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 
 from seustream.hdl.contexts import Contexts
 from seustream.hdl.layouts import OFFERS
+from seustream.hdl.ports import TupleArrivals, TupleDone
 from seustream.hdl.sequencer import Sequencer
 from tests.formal.harness import (
     Case,
@@ -45,7 +46,9 @@ class SequencerSends(Specification):
     def __init__(self, *fault: tuple[str, str], contexts: tuple[tuple[str, str], ...] = ()) -> None:
         super().__init__()
         numbers = altered(Contexts, *contexts, CONTEXT_BITS=CONTEXT_BITS, EPOCH_BITS=EPOCH_BITS)
-        self.make = altered(Sequencer, *fault, CONTEXT_BITS=CONTEXT_BITS, Contexts=numbers)
+        bits = {"CONTEXT_BITS": CONTEXT_BITS}
+        ports = {one.__name__: altered(one, **bits) for one in (TupleArrivals, TupleDone)}
+        self.make = altered(Sequencer, *fault, **bits, **ports, Contexts=numbers)
 
     def describe(self, m: Module) -> None:
         n = 2
@@ -54,8 +57,14 @@ class SequencerSends(Specification):
         made = build(m, "unit", unit)
         numbers = made.submodules.contexts
         counts = part(made, "contexts")
-        drive(m, unit, "selected", "groups", "stores", "destinations", "rests", "passes", "calm", "rooms",
-              "granted", "sent", "sent_context", "done", "done_contexts", "clear")  # fmt: skip
+        drive(m, unit, "selected", "groups", "stores", "destinations", "windows", "probes", "offers", "sent",
+              "sent_context", "done", "clear")  # fmt: skip
+        windows = unit.windows
+        store, wanted, rests, passes, counters = (
+            Cat(getattr(window, name) for window in windows)
+            for name in ("store", "wanted", "rests", "passes", "counter")
+        )
+        probe = Cat(probes.push for probes in unit.probes)
         for name in ("groups", "stores", "destinations"):
             whole = getattr(unit, name)
             whole = getattr(whole, "as_value", lambda whole=whole: whole)()
@@ -68,7 +77,7 @@ class SequencerSends(Specification):
         self.assume(m, ~(came.raw.filler & came.admitted))
         comes = valid & unit.selected.ready
         takes, goes = inside(made, "takes"), inside(made, "goes")
-        checked = before(m, unit.check)  # windows see it a cycle later
+        checked = before(m, windows[0].check)  # windows see it a cycle later
         flowing, flows_on, closes = (
             in_state(made, "FLOW"),
             inside(made, "flows_on"),
@@ -103,7 +112,7 @@ class SequencerSends(Specification):
         self.claim(m, ~closes | (owes & ~have & ~deals & ~takes & ~goes))
         self.claim(m, ~unit.idle | ~owes)
         # The windows see it in this cycle, and, unless it flows, in the two before.
-        known = [unit.now, unit.counters.as_value(), unit.wanted]
+        known = [windows[0].now, counters, wanted]
         had = [have, before(m, have)]
         had.append(before(m, had[-1]))
         for each in known:
@@ -112,16 +121,16 @@ class SequencerSends(Specification):
             self.claim(m, ~takes | flows_on | (Cat(had).all() & still))
             self.claim(m, ~closes | still)
         # Where there is none they see the values of the one before.
-        self.claim(m, have | ((unit.wanted == 0) & (~some | (unit.now == tuple_.raw.timestamp))))
-        self.claim(m, have | (unit.counters.as_value() == inside(made, "last_ones")))
+        self.claim(m, have | ((wanted == 0) & (~some | (windows[0].now == tuple_.raw.timestamp))))
+        self.claim(m, have | (counters == inside(made, "last_ones")))
         with m.If(have):
             its_window = Mux(coming.admitted, unit.stores & (1 << coming.raw.stream), 0)
-            self.claim(m, unit.now == coming.raw.timestamp)
-            self.claim(m, unit.wanted == its_window[:n])
+            self.claim(m, windows[0].now == coming.raw.timestamp)
+            self.claim(m, wanted == its_window[:n])
             for s in range(n):
                 moves = unit.groups[s] == Array(unit.groups[i] for i in range(n))[coming.raw.stream]
                 last = inside(made, "last_ones").word_select(s, 4)
-                self.claim(m, unit.counters[s] == Mux(moves, coming.raw.sequence, last))
+                self.claim(m, windows[s].counter == Mux(moves, coming.raw.sequence, last))
         self.claim(m, ~before(m, takes) | (inside(made, "last_ones") == before(m, known[1])))
         self.claim(m, ~goes | deals | closing)
         raw = tuple_.raw
@@ -137,15 +146,18 @@ class SequencerSends(Specification):
         # A window that was told to check settles some time, maybe at once, and stays settled (see
         # `test_window`).
         m.d.comb += [
-            unit.rests.eq(anything(m, n, "rests")),
-            unit.passes.eq(anything(m, n, "passes")),
+            rests.eq(anything(m, n, "rests")),
+            passes.eq(anything(m, n, "passes")),
         ]
-        settled = unit.passes | (unit.rests & ~checked.replicate(n))
+        settled = passes | (rests & ~checked.replicate(n))
         self.assume(m, checked | ((before(m, settled) & ~settled) == 0))
 
         # Tuples near the one before flow while all windows are calm; each other one waits for all.
         calm, rooms = anything(m, n, "calm"), anything(m, n, "rooms")
-        m.d.comb += [unit.calm.eq(calm), unit.rooms.eq(rooms)]
+        m.d.comb += [
+            Cat(window.calm for window in windows).eq(calm),
+            Cat(probes.room for probes in unit.probes).eq(rooms),
+        ]
         lasts = Array(inside(made, "last_ones").word_select(s, 4) for s in range(n))
         close = coming.raw.timestamp == Mux(some, tuple_.raw.timestamp, 0)
         close &= coming.raw.sequence == lasts[coming.raw.stream]
@@ -153,13 +165,13 @@ class SequencerSends(Specification):
         strict = (takes & ~flows_on) | closes
         self.claim(m, ~strict | settled.all())
         # The windows are told as long as it may be stored, and not when the next one is judged.
-        self.claim(m, ~(flows_on | flowing) | unit.flow)
+        self.claim(m, ~(flows_on | flowing) | windows[0].flow)
         told = flowing
         for _ in range(4):
             told = before(m, told)
-            self.claim(m, ~told | unit.flow)
+            self.claim(m, ~told | windows[0].flow)
             self.claim(m, ~(told & (in_state(made, "WAIT"))) | ~strict)
-        self.claim(m, ~strict | ~(unit.flow | before(m, unit.flow)))
+        self.claim(m, ~strict | ~(windows[0].flow | before(m, windows[0].flow)))
 
         # Tuples in flight of the followed context, and of its epoch, once an area or the router
         # took them.
@@ -167,8 +179,8 @@ class SequencerSends(Specification):
         epoch = context[_WITHIN:]
         flying, together = Signal(4), Signal(4)
         granted = Signal(OFFERS)
-        m.d.sync += granted.eq(anything(m, OFFERS, "taking") & unit.emit & ~granted)
-        m.d.comb += unit.granted.eq(granted)
+        m.d.sync += granted.eq(anything(m, OFFERS, "taking") & unit.offers.emit & ~granted)
+        m.d.comb += unit.offers.granted.eq(granted)
         other, sent = anything(m, CONTEXT_BITS, "whose"), anything(m, 2, "places")
         self.assume(m, (other != context) | (flying != 0) | (sent == 0))
         self.assume(m, (other[_WITHIN:] != epoch) | (together != 0) | (sent == 0))
@@ -176,10 +188,10 @@ class SequencerSends(Specification):
         done, done_together = [], []
         for i in range(n + 1):
             pulse, of = anything(m, 1, f"done{i}"), anything(m, CONTEXT_BITS, f"whose{i}")
-            m.d.comb += [unit.done[i].eq(pulse), unit.done_contexts[i].eq(of)]
+            m.d.comb += [unit.done[i].commit.eq(pulse), unit.done[i].context.eq(of)]
             done.append(pulse & (of == context))
             done_together.append(pulse & (of[_WITHIN:] == epoch))
-        offers = [(unit.emit[i], unit.emitted[i]) for i in range(OFFERS)]
+        offers = [(unit.offers.emit[i], unit.offers.emitted[i]) for i in range(OFFERS)]
         # An offer may follow another at once if the router took that one.
         begins = [
             emit & (~before(m, emit) | before(m, granted[i])) for i, (emit, _) in enumerate(offers)
@@ -192,8 +204,8 @@ class SequencerSends(Specification):
         begun, begun_together = (
             sum(granted[i] & which[i] for i in range(OFFERS)) for which in (own, owned)
         )
-        probed = Mux(unit.snapshot & (unit.context == context), sum(unit.probe), 0)
-        probed_together = Mux(unit.snapshot & (unit.context[_WITHIN:] == epoch), sum(unit.probe), 0)
+        probed = Mux(unit.snapshot & (unit.context == context), sum(probe), 0)
+        probed_together = Mux(unit.snapshot & (unit.context[_WITHIN:] == epoch), sum(probe), 0)
         less, less_together, more, more_together = (
             Signal(3, name=name) for name in ("less", "less_together", "more", "more_together")
         )
@@ -215,46 +227,46 @@ class SequencerSends(Specification):
         active, ahead = inside(counts, "active"), numbers.number
         flies = (flying != 0) | its | (unit.snapshot & (unit.context == context))
         self.claim(m, ~(unit.snapshot & (unit.context == context) & (flying != 0)))
-        behind = (context - unit.oldest)[:CONTEXT_BITS] <= (unit.context - unit.oldest)[
+        behind = (context - windows[0].oldest)[:CONTEXT_BITS] <= (unit.context - windows[0].oldest)[
             :CONTEXT_BITS
         ]
         self.claim(m, ~flies | (active.any() & behind))
-        self.claim(m, unit.busy == before(m, active.any()))
-        self.claim(m, ~unit.idle | ~(flies | unit.store.any() | unit.snapshot))
+        self.claim(m, windows[0].busy == before(m, active.any()))
+        self.claim(m, ~unit.idle | ~(flies | store.any() | unit.snapshot))
 
         # It is stored where it should be and its view is taken, once and both together, while the
         # next is taken.
-        leaves = unit.store.any() | unit.snapshot
+        leaves = store.any() | unit.snapshot
         went = before(m, goes & ~closing)
         self.claim(m, leaves == (went & ((kept != 0) | (led != 0))))
         # Nothing is stored before every window has dropped its dead tuples, unless it flows.
         self.claim(m, ~goes | flowing | (settled.all() & ~checked))
         with m.If(leaves):
-            self.claim(m, unit.store == kept)
+            self.claim(m, store == kept)
             self.claim(m, unit.snapshot == (led != 0))
-            component = unit.tuple
+            component = windows[0].tuple
             self.claim(m, component.timestamp == gone.raw.timestamp)
             self.claim(m, component.sequence == gone.raw.sequence)
             self.claim(m, component.attributes.as_value() == gone.raw.attributes.as_value())
-            self.claim(m, unit.bits == gone.bits)
+            self.claim(m, windows[0].bits == gone.bits)
         with m.If(unit.snapshot):
             self.claim(m, unit.raw.stream == gone.raw.stream)
             self.claim(m, unit.raw.bits == gone.bits)
-            self.claim(m, unit.raw.component.as_value() == unit.tuple.as_value())
+            self.claim(m, unit.raw.component.as_value() == windows[0].tuple.as_value())
             self.claim(m, unit.raw.counters.as_value() == before(m, inside(made, "last_ones")))
         with m.If(some):
             self.claim(m, (unit.taker == raw.stream) & (unit.taken_by == raw.sequence))
             self.claim(m, inside(made, "kept") == Mux(closing, 0, keeps))
-        self.claim(m, unit.check == (takes | closes))
+        self.claim(m, windows[0].check == (takes | closes))
         took = before(m, takes)
         self.claim(m, unit.taken == (took & ~raw.filler))
         self.claim(m, unit.tick == (took & ~raw.filler & ~raw.admit))
         self.claim(m, unit.dropped == (took & raw.admit & ~tuple_.admitted))
         # Then it is sent once to where it leads: to areas that had room when last seen, and to the
         # output.
-        self.claim(m, unit.probe == Mux(unit.snapshot, led[:n], 0))
+        self.claim(m, probe == Mux(unit.snapshot, led[:n], 0))
         had_room = before(m, before(m, before(m, rooms)))
-        self.claim(m, (unit.probe & ~had_room) == 0)
+        self.claim(m, (probe & ~had_room) == 0)
         self.claim(m, sum(begins) == (unit.snapshot & led[n]))
         for i, (emit, reference) in enumerate(offers):
             with m.If(begins[i]):
@@ -274,7 +286,7 @@ class SequencerSends(Specification):
         seen = inside(made, "settled")
         self.claim(m, ~(in_state(made, "SETTLE") & seen) | settled.all())
         within, epoch_ahead = ahead[:_WITHIN], ahead[_WITHIN:]
-        open_, oldest = within != 0, unit.oldest[_WITHIN:]
+        open_, oldest = within != 0, windows[0].oldest[_WITHIN:]
         beyond = (epoch_ahead + open_)[:EPOCH_BITS]  # the first epoch of which no context was given
         for number in range(1 << EPOCH_BITS):
             full = (beyond == oldest) & active.any()
@@ -341,7 +353,7 @@ class SequencerSends(Specification):
         fields = inside(made, "coming")[size:]
         near, moved, its_leads_to = fields[0], fields[1 : n + 1], fields[2 * n + 1 : -1]
         self.claim(m, ~(have & near) | (close & ~coming.raw.filler))
-        self.claim(m, have | some | (unit.now == 0))
+        self.claim(m, have | some | (windows[0].now == 0))
         with m.If(have):
             leads_to = Array(d.as_value() for d in unit.destinations)[coming.raw.stream]
             self.claim(m, its_leads_to == leads_to)
@@ -350,7 +362,7 @@ class SequencerSends(Specification):
             group = Array(unit.groups[i] for i in range(n))[coming.raw.stream]
             self.claim(m, ~have | (moved[s] == (unit.groups[s] == group)))
             last = Mux(moved[s], held.raw.sequence, inside(made, f"last_{s}"))
-            self.claim(m, last == unit.counters[s])
+            self.claim(m, last == windows[s].counter)
         self.claim(m, ~have_after | (have & (inside(made, "after") == after.as_value())))
         busy = in_state(made, "JUDGE") | settles | flowing
         self.claim(m, deals == (busy & ~closing))
@@ -377,7 +389,7 @@ class SequencerSends(Specification):
         self.claim(m, numbers.gives == numbers.gives_wide)
         sure = (settles | flowing) & inside(made, "may") & inside(made, "sends")
         self.claim(m, ~sure | open_ | ~active.bit_select(epoch_ahead, 1))
-        held = unit.emit & ~granted
+        held = unit.offers.emit & ~granted
         self.claim(m, ~(sure & leads[n]) | ~held.bit_select(inside(made, "offer"), 1))
 
         self.reach(m, unit.snapshot & (flying != 0) & (unit.context != context))
@@ -386,13 +398,13 @@ class SequencerSends(Specification):
             unit.snapshot
             & (unit.context[:_WITHIN] == 0)
             & (context[:_WITHIN] == 0)
-            & before(m, before(m, unit.busy)),
+            & before(m, before(m, windows[0].busy)),
         )
         self.reach(m, unit.snapshot & its & (keeps != 0))
         self.reach(m, takes & ~goes & some & (flying == 2))
-        self.reach(m, unit.snapshot & unit.store.any() & checked)
+        self.reach(m, unit.snapshot & store.any() & checked)
         # Two that flow in successive cycles; their check; one that waits for all and follows them.
-        self.reach(m, unit.snapshot & before(m, unit.snapshot) & before(m, unit.store.any()))
+        self.reach(m, unit.snapshot & before(m, unit.snapshot) & before(m, store.any()))
         self.reach(m, closing & goes)
         self.reach(
             m, strict & takes & before(m, before(m, before(m, before(m, before(m, flowing)))))
@@ -433,14 +445,16 @@ def sends(*fault: tuple[str, str], contexts: tuple[tuple[str, str], ...] = ()) -
         ),
         proof(
             "rests-unheard",
-            sends(("(self.rests & ~checked.replicate(n))", "self.rests")),
+            sends(("(rests & ~checked.replicate(n))", "rests")),
             "search",
             12,
             "FAIL",
         ),
         proof(
             "of-the-next",
-            sends(("self.tuple.eq(self.raw.component)", "self.tuple.sequence.eq(raw.sequence)")),
+            sends(
+                ("window.tuple.eq(self.raw.component)", "window.tuple.sequence.eq(raw.sequence)")
+            ),
             "search",
             12,
             "FAIL",
@@ -455,7 +469,7 @@ def sends(*fault: tuple[str, str], contexts: tuple[tuple[str, str], ...] = ()) -
         # Flowing tuples.
         proof(
             "flows-by-one-calm",
-            sends(("calm.eq(self.calm.all())", "calm.eq(self.calm.any())")),
+            sends(("for window in self.windows).all()", "for window in self.windows).any()")),
             "search",
             8,
             "FAIL",
@@ -477,7 +491,7 @@ def sends(*fault: tuple[str, str], contexts: tuple[tuple[str, str], ...] = ()) -
         ),
         proof(
             "owes-nothing",
-            sends(("self.store.any() | owes", "self.store.any()")),
+            sends(("store.any() | owes", "store.any()")),
             "search",
             12,
             "FAIL",

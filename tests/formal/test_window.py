@@ -36,7 +36,11 @@ def flows_faulty(old: str, new: str, specification: type = FLOWS_SLOWLY) -> obje
         proof("window-flows-slowly", FLOWS_SLOWLY, "search", 18),
         proof(
             "judged-by-one-before",
-            flows_faulty("with m.If(self.check):", "with m.If(self.check & ~self.flow):", FLOWS),
+            flows_faulty(
+                "with m.If(self.arrivals.check):",
+                "with m.If(self.arrivals.check & ~self.arrivals.flow):",
+                FLOWS,
+            ),
             "search",
             16,
             "FAIL",
@@ -58,7 +62,7 @@ def flows_faulty(old: str, new: str, specification: type = FLOWS_SLOWLY) -> obje
         ),
         proof(
             "waits-for-what-flowed",
-            flows_faulty("settles & wanted & ~self.flow", "settles & wanted"),
+            flows_faulty("settles & wanted & ~self.arrivals.flow", "settles & wanted"),
             "search",
             16,
             "FAIL",
@@ -73,7 +77,7 @@ def flows_faulty(old: str, new: str, specification: type = FLOWS_SLOWLY) -> obje
         ),
         proof(
             "makes-room-for-what-flowed",
-            flows_faulty("with m.If(self.check & self.flow):", "with m.If(0):"),
+            flows_faulty("with m.If(self.arrivals.check & self.arrivals.flow):", "with m.If(0):"),
             "search",
             24,
             "FAIL",

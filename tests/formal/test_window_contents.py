@@ -28,10 +28,10 @@ class WindowShowsWhatItKeeps(WindowKeepsWhatItMust):
         window, env = self.window, self.env
         bits = len(window.written)
         followed, slot = Signal(), Signal(bits)
-        component = Signal(window.tuple.as_value().shape())
+        component = Signal(window.arrivals.tuple.as_value().shape())
         selection = Signal(16)
-        place = Signal(len(window.first))
-        m.d.comb += place.eq((slot - window.first)[:bits])
+        place = Signal(len(window.rewriting.first))
+        m.d.comb += place.eq((slot - window.rewriting.first)[:bits])
         there = followed & (place < window.occupancy)
 
         # Any context: it sees what was there when its view was taken, and nothing else.
@@ -43,33 +43,35 @@ class WindowShowsWhatItKeeps(WindowKeepsWhatItMust):
         cut = Signal(range(window.config.depth + 1))
         with m.If(before(m, kind == RangeKind.NONE.value) & (window.occupancy > rows)):
             m.d.comb += cut.eq(window.occupancy - rows)
-        with m.If(window.snapshot & (window.snapshot_context == context)):
+        with m.If(window.arrivals.snapshot & (window.arrivals.context == context)):
             m.d.sync += seen.eq(there & (place >= cut))
         # That is searched, not proved: each has a number of its own.
         for i in range(0 if self.induces else window.config.depth):
             dead, _ = self.fate(self.ages[i], self.ranks[i], *self.limits)
-            self.claim(m, ~(window.snapshot & self.there[i] & (self.places[i] < cut)) | dead)
+            self.claim(
+                m, ~(window.arrivals.snapshot & self.there[i] & (self.places[i] < cut)) | dead
+            )
         looks = flies & seen
         leaves_window = followed & ~there & ~looks
-        stored = window.store & anything(m, 1, "this")
+        stored = window.arrivals.store & anything(m, 1, "this")
         with m.If(stored & (~followed | leaves_window)):
             m.d.sync += [
                 followed.eq(1),
                 slot.eq(window.written),
-                component.eq(window.tuple),
-                selection.eq(window.bits),
+                component.eq(window.arrivals.tuple),
+                selection.eq(window.arrivals.bits),
                 seen.eq(0),
             ]
         with m.Elif(leaves_window):
             m.d.sync += followed.eq(0)
         kept = followed & (there | looks)
-        self.claim(m, ~(kept & window.store & (window.written == slot)))
+        self.claim(m, ~(kept & window.arrivals.store & (window.written == slot)))
 
         # New selection bits come only while nothing is in flight.
         rewrite = anything(m, 1, "rewrite")
-        m.d.comb += window.rewrite.eq(rewrite & env.quiet)
-        with m.If(window.rewrite & (window.rewrite_slot == slot)):
-            m.d.sync += selection.eq(window.rewrite_bits)
+        m.d.comb += window.rewriting.rewrite.eq(rewrite & env.quiet)
+        with m.If(window.rewriting.rewrite & (window.rewriting.slot == slot)):
+            m.d.sync += selection.eq(window.rewriting.bits)
 
         stamp = self.made.submodules.stamps.read_port(domain="comb")
         chosen = self.made.submodules.selections.read_port(domain="comb")
@@ -81,24 +83,28 @@ class WindowShowsWhatItKeeps(WindowKeepsWhatItMust):
         late = Signal()
         m.d.comb += late.eq(port.en & (port.addr == slot))
         self.claim(m, ~kept | (Mux(late, port.data, chosen.data) == selection))
-        self.claim(m, port.en == before(m, window.store | window.rewrite))
+        self.claim(m, port.en == before(m, window.arrivals.store | window.rewriting.rewrite))
         self.claim(m, ~late | ~(followed & looks))
-        self.claim(m, ~port.en | ~window.snapshot | window.flow)
+        self.claim(m, ~port.en | ~window.arrivals.snapshot | window.arrivals.flow)
         # What its readers get.
-        asked = kept & (window.fetch == slot) & window.fetching
+        asked = kept & (window.reading.slot == slot) & window.reading.fetching
         for _ in range(3):
             asked = before(m, asked) & kept
         stamp_bits = 2 * WIDTH
-        self.claim(m, ~asked | (window.fetched.as_value()[:stamp_bits] == component[:stamp_bits]))
-        asked = kept & (window.fetch == slot) & window.whole
+        self.claim(
+            m, ~asked | (window.reading.component.as_value()[:stamp_bits] == component[:stamp_bits])
+        )
+        asked = kept & (window.reading.slot == slot) & window.reading.whole
         for _ in range(3):
             asked = before(m, asked) & kept
-        self.claim(m, ~asked | (window.fetched.as_value()[stamp_bits:] == component[stamp_bits:]))
-        hit = kept & (window.hit == slot) & window.hit_take & ~window.rewrite & ~late
+        self.claim(
+            m, ~asked | (window.reading.component.as_value()[stamp_bits:] == component[stamp_bits:])
+        )
+        hit = kept & (window.hit == slot) & window.hit_take & ~window.rewriting.rewrite & ~late
         self.claim(m, ~(before(m, hit) & kept) | (window.hit_bits == selection))
         row_bits = window.row_bits
         bank_bits = bits - row_bits
-        read = kept & (window.row == slot[bank_bits:]) & ~window.whole
+        read = kept & (window.row == slot[bank_bits:]) & ~window.reading.whole
         for _ in range(3):
             read = before(m, read) & kept
         attributes = component[-4 * window.config.attribute_width :]
@@ -117,7 +123,7 @@ class WindowShowsWhatItKeeps(WindowKeepsWhatItMust):
         asked = before(m, before(m, asked) & flies & kept & ~stored)
         offset = (slot - window.tail)[:bits]
         self.claim(m, ~(asked & flies & kept) | ((offset < window.count) == seen))
-        self.reach(m, asked & flies & seen & ~there & window.store)
+        self.reach(m, asked & flies & seen & ~there & window.arrivals.store)
         view = self.made.submodules.views.read_port(domain="comb")
         m.d.comb += view.addr.eq(context)
         noted = view.data.shape()(written_or(self.made.submodules.views, context, view.data))

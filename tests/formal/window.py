@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 
+from seustream.hdl import ports
 from seustream.hdl.window import _PLACES, RangeKind, WindowBuffer
 from tests.formal.arrivals import CONTEXT_BITS, CONTEXTS, HALF, NEAR_BITS, WIDTH, Arrivals
 from tests.formal.harness import (
@@ -48,6 +49,7 @@ class WindowKeepsWhatItMust(Specification):
             *fault,
             _MARGIN=max(1, self.margin),
             _YOUNG_BITS=NEAR_BITS,
+            TupleArrivals=altered(ports.TupleArrivals, CONTEXT_BITS=CONTEXT_BITS),
         )
 
     def describe(self, m: Module) -> None:
@@ -62,9 +64,7 @@ class WindowKeepsWhatItMust(Specification):
         window = self.window = self.make(config)
         made = self.made = build(m, "window", window)
         drive(
-            m, window, "now", "counter", "check", "wanted", "store", "tuple", "bits", "snapshot",
-            "snapshot_context", "busy", "oldest", "ticks", "kind", "rows", "clear", "leaving",
-            "rewrite", "forget", "flow",
+            m, window, "arrivals", "ticks", "kind", "rows", "clear", "leaving", "rewriting.rewrite", "forget"
         )  # fmt: skip
         ticks, rows = constant(m, WIDTH, "ticks"), constant(m, WIDTH, "rows")
         kind = constant(m, 2, "kind")
@@ -74,7 +74,7 @@ class WindowKeepsWhatItMust(Specification):
         self.assume(m, (ticks < HALF) & (rows < HALF) & (kind <= 2))
         env = self.env = Arrivals(self, m, window, self.margin)
 
-        head, tail = window.end, window.first
+        head, tail = window.rewriting.end, window.rewriting.first
         pointer = len(head)
         # Number of tuples that have just left, which the tail does not show yet.
         gone = inside(made, "gone_now")
@@ -95,7 +95,7 @@ class WindowKeepsWhatItMust(Specification):
             place = self.places[i]  # counted from the oldest
             m.d.comb += place.eq((i - tail)[: pointer - 1])
             m.d.comb += there.eq(place < window.occupancy)
-            with m.If(window.store & (window.written == i)):
+            with m.If(window.arrivals.store & (window.written == i)):
                 its_age, its_rank = env.now - env.tuple.timestamp, env.counter - env.tuple.sequence
                 m.d.sync += [
                     age.eq(its_age[:WIDTH] + Mux(env.takes, env.step, 0)),
@@ -121,7 +121,7 @@ class WindowKeepsWhatItMust(Specification):
             # Nothing dead stays, except that the last tuple may be dead at once.
             with m.If(there & env.quiet):
                 self.claim(m, (~dead | (rank == 0)) & ~uncountable)
-            with m.If(window.store & (window.written == i)):
+            with m.If(window.arrivals.store & (window.written == i)):
                 self.claim(m, ~there)
         # If rank alone keeps tuples, some dead ones may be there, too.
         bounded = (kind == RangeKind.NONE.value) & (rows <= config.capacity)
@@ -130,13 +130,19 @@ class WindowKeepsWhatItMust(Specification):
             self.claim(m, window.occupancy <= depth)
             self.claim(m, ~env.quiet | (window.occupancy <= config.capacity))
         # It waits for a tuple that is to be stored after it settled, no longer.
-        due = (env.settling & ~env.flowing & env.stores) | window.store
+        due = (env.settling & ~env.flowing & env.stores) | window.arrivals.store
         self.claim(m, ~inside(made, "_due") | due)
         self.claim(m, ~told | (gone == 1))
         self.claim(m, ~window.leaving.valid | (env.settling & ~env.flowing))
         # When a tuple is stored or a view is taken, everything that leaves is gone; tuples that the
         # next one makes leave are seen.
-        self.claim(m, ~(window.store | window.snapshot) | env.check | window.flow | (gone == 0))
+        self.claim(
+            m,
+            ~(window.arrivals.store | window.arrivals.snapshot)
+            | env.check
+            | window.arrivals.flow
+            | (gone == 0),
+        )
         # A waiting output does not change.
         waits = before(m, window.leaving.valid & ~window.leaving.ready)
         payload = before(m, window.leaving.payload)
@@ -148,10 +154,16 @@ class WindowKeepsWhatItMust(Specification):
             # Dead ones leave while others flow; one is stored while others are judged; the last
             # check.
             self.reach(m, (gone != 0) & env.flowing & env.snapshot)
-            self.reach(m, window.store & env.flowing & in_state(made, "JUDGE"))
+            self.reach(m, window.arrivals.store & env.flowing & in_state(made, "JUDGE"))
             self.reach(m, (gone != 0) & env.closing & (window.occupancy == 2))
             # One that flowed by is still seen, where it was.
-            self.reach(m, window.snapshot & window.flow & ~env.settling & (window.occupancy == 2))
+            self.reach(
+                m,
+                window.arrivals.snapshot
+                & window.arrivals.flow
+                & ~env.settling
+                & (window.occupancy == 2),
+            )
             return
 
         self.reach(m, handed & env.settling & (window.occupancy == config.capacity) & env.busy)
@@ -173,8 +185,8 @@ class WindowKeepsWhatItMust(Specification):
         induction."""
         window, env, made, depth = self.window, self.env, self.made, self.depth
         capacity = window.config.capacity
-        head, stored = window.end, window.occupancy
-        self.claim(m, (head - window.first)[: len(head)] == stored)
+        head, stored = window.rewriting.end, window.occupancy
+        self.claim(m, (head - window.rewriting.first)[: len(head)] == stored)
         bits = len(window.written)
         ages, ranks = self.ages, self.ranks
 
@@ -183,11 +195,15 @@ class WindowKeepsWhatItMust(Specification):
 
         # Tail and number without the tuples that have just left, and with the one to be stored.
         left = inside(made, "gone_now")
-        tail, remain = (_few(m, it, len(head)) for it in (window.first + left, stored - left))
-        to_be = _few(m, remain + window.store, len(head))
+        tail, remain = (
+            _few(m, it, len(head)) for it in (window.rewriting.first + left, stored - left)
+        )
+        to_be = _few(m, remain + window.arrivals.store, len(head))
         self.claim(m, (left <= 2) & (left <= stored))
         # Nothing flows.
-        self.claim(m, ~(env.flowing | env.owes | env.closing | env.lately.any() | window.flow))
+        self.claim(
+            m, ~(env.flowing | env.owes | env.closing | env.lately.any() | window.arrivals.flow)
+        )
         # The stored tuples, and their order of arrival.
         stamps = []
         for i in range(depth):
@@ -251,7 +267,7 @@ class WindowKeepsWhatItMust(Specification):
         self.claim(m, (ahead <= hands.depth) & (ahead - left <= remain))
         self.claim(m, asked == (tail + ahead - left)[: len(head)])
         at_fetched = at[(tail + there)[:bits]]
-        fetched = Cat(window.fetched.timestamp, window.fetched.sequence)
+        fetched = Cat(window.reading.component.timestamp, window.reading.component.sequence)
         self.claim(m, ~way[2] | (fetched == at_fetched))
         at_stamp = at[(tail + there + way[2])[:bits]]
         self.claim(m, ~way[1] | (window._stamp.as_value() == at_stamp))
@@ -259,7 +275,7 @@ class WindowKeepsWhatItMust(Specification):
         self.claim(m, ~way[0] | (inside(made, "stamp_slot") == (tail + offset)[:bits]))
         # A stamp that is just being written is not read.
         (write,) = made.submodules.stamps.write_ports
-        just = before(m, window.store)
+        just = before(m, window.arrivals.store)
         self.claim(m, write.en == just)
         self.claim(m, ~just | (write.addr == (head - 1)[:bits]))
         self.claim(m, ~way[0] | (offset < remain - just))
@@ -320,11 +336,11 @@ class WindowKeepsWhatItMust(Specification):
         self.claim(m, state("SETTLED") | (wanted == env.stores))
         self.claim(m, ~(env.heard & env.was_settled) | (wanted == env.shown[-1]))
         self.claim(m, ~env.check | (wanted == env.stores))
-        due = Mux(env.settling & ~env.check, env.stores, window.store)
+        due = Mux(env.settling & ~env.check, env.stores, window.arrivals.store)
         self.claim(m, inside(made, "_due") == (state("SETTLED") & due))
         judges, waits = judging | env.check, state("ROOM") | displaced
         self.claim(m, ~(judges | waits) | (inside(made, "full") == (to_be == capacity)))
-        self.claim(m, ~(waits & window.store))
+        self.claim(m, ~(waits & window.arrivals.store))
         for i in range(min(3, depth)):
             place = (tail + i)[:bits]
             dead, _ = self.fate(Array(ages)[place], Array(ranks)[place], *self.limits)
@@ -369,11 +385,13 @@ class WindowKeepsWhatItMust(Specification):
         room = (heard != depth) | cleared
         self.claim(m, ~(window._room & settles) | room)
         stores = env.settling & env.settled & env.stores
-        self.claim(m, ~(env.check & window._room) | (heard + window.store < depth) | cleared)
-        self.claim(m, ~stores | (heard + window.store < depth))
+        self.claim(
+            m, ~(env.check & window._room) | (heard + window.arrivals.store < depth) | cleared
+        )
+        self.claim(m, ~stores | (heard + window.arrivals.store < depth))
         self.claim(m, ~stores | (to_be - inside(made, "leave") < capacity))
-        self.claim(m, ~window.store | (remain < capacity))
-        self.claim(m, ~window.store | (heard != depth))
+        self.claim(m, ~window.arrivals.store | (remain < capacity))
+        self.claim(m, ~window.arrivals.store | (heard != depth))
 
 
 def _few(m: Module, value: Value, bits: int) -> Signal:

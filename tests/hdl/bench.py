@@ -271,6 +271,31 @@ class Bench:
         value = self._handle(port).value
         return int(value) if isinstance(value, Logic) else value.to_unsigned()
 
+    def set_each(self, array: str, member: str, values: Sequence[Any] | int) -> None:
+        """Sets a member of every interface of an array; an integer has a bit for each."""
+        ports = self._each(array, member)
+        if isinstance(values, int):
+            values = [values >> at & 1 for at in range(len(ports))]
+        for port, value in zip(ports, values, strict=True):
+            self.set(port, value)
+
+    def get_each(self, array: str, member: str) -> list[Any]:
+        return [self.get(port) for port in self._each(array, member)]
+
+    def get_same(self, array: str, member: str) -> Any:
+        """Returns a member of every interface of an array, which must be the same."""
+        first, *others = self.get_each(array, member)
+        assert all(other == first for other in others), f"{array}: {member} differs"
+        return first
+
+    def bits_each(self, array: str, member: str) -> int:
+        """Returns a member of one bit of every interface of an array, a bit for each."""
+        return sum(self.bits(port) << at for at, port in enumerate(self._each(array, member)))
+
+    def _each(self, array: str, member: str) -> list[str]:
+        count = len(getattr(self.component, array))
+        return [f"{array}.{at}.{member}" for at in range(count)]
+
     def _handle(self, port: str) -> Any:
         if port not in self._handles:
             self._handles[port] = self.dut[_PREFIX + port.replace(".", "__")]

@@ -188,35 +188,36 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
         ready = [level for level in range(levels) if len(queues[level]) > taken[level]]
         bench.set("enter", 0)
         bench.set("resumed", 0)
-        bench.set("roomy", roomy)
-        bench.set("granted", granted)
+        bench.set("offer.roomy", roomy)
         await bench.settle()
-        emit = bench.bits("emit")
-        offer = bench.get("emitted")
+        emit = bench.bits("offer.emit")
+        offer = bench.get("offer.emitted")
         if waited is not None and not bench.bits("rewind"):
             assert emit, "withdrawn before the router had it"
             assert offer == waited
         if follows is not None and not bench.bits("rewind"):
             assert emit, "nothing followed"
-            assert (bench.bits("level"), bench.get("destination")) == follows
+            assert (bench.bits("offer.level"), bench.get("offer.destination")) == follows
         waited = offer if emit and not granted else None
-        seen["blocked"] += bench.bits("blocked")
+        assert bench.bits("stalled") == bool(emit and not granted)
+        seen["blocked"] += bench.bits("meter.blocked")
         # Others get their turn, too.
         taking = bool(emit and roomy and chance.random() < 0.8)
-        said, to = bench.bits("follows"), bench.get("follows_to")
+        bench.set("offer.taking", taking)  # it is granted in the next cycle
+        said, to = bench.bits("offer.follows"), bench.get("offer.follows_to")
         assert said in (0, 1, 3)
         gone = granted or not (emit or bench.bits("rewind"))
         if then is not None:
             assert said
             assert to[0] == then, "another follows"
-        follows = (bench.bits("level"), to[0]) if gone and said else None
+        follows = (bench.bits("offer.level"), to[0]) if gone and said else None
         then = to[1] if gone and said == 3 else None
         roomy = room and bool(
             (said >> 1 if granted else said & 1) if taking else said & 1 if gone else emit
         )
         if granted:
             number = offer["slots"][0]
-            joined.came((number, offer, bench.bits("level"), bench.get("destination")))
+            joined.came((number, offer, bench.bits("offer.level"), bench.get("offer.destination")))
             if last_grant is not None:
                 at_once = cycle - last_grant[0] == 1
                 seen["at once"] += at_once
@@ -304,7 +305,7 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
     assert crowded or steps.empty
     for _ in range(5):
         await bench.settle()
-        assert not bench.bits("emit")
+        assert not bench.bits("offer.emit")
         assert not bench.bits("executed")
         assert not bench.bits("busy")
         await bench.clock()

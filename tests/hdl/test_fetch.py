@@ -111,7 +111,7 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
         # By window: number of reads, and of reads of attributes.
         reads, whole_reads = [0] * n, [0] * n
         since = [deque() for _ in range(_REQUESTERS)]
-        drivers = [Driver(bench, f"requests.{who}", idle) for who in range(_REQUESTERS)]
+        drivers = [Driver(bench, f"requesters.{who}.request", idle) for who in range(_REQUESTERS)]
         for who, driver in enumerate(drivers):
             for _ in range(_EACH if who in asking else 0):
                 context = chance.randrange(CONTEXTS)
@@ -150,24 +150,24 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
         fetched, fetched_whole = [0] * n, [0] * n
         asked = taken = coming = answering = 0
         for _ in range(20_000):
-            bench.set("components", pipe[0])
+            bench.set_each("windows", "component", pipe[0])
             await bench.settle()
-            responses = bench.bits("responses")
+            responses = bench.bits_each("requesters", "response")
             assert responses & (responses - 1) == 0
             assert responses == answering
-            answering = bench.bits("answering")
+            answering = bench.bits_each("requesters", "answering")
             if responses:
                 who = responses.bit_length() - 1
-                came = bench.get("fetched")
+                came = bench.get_same("requesters", "data")
                 came["components"] = promised(who, came["reference"], came["components"])
                 board.came((who, came))
                 # Every other requester may come once before each of the two that wait.
                 assert 7 <= bench.cycle - since[who].popleft() <= 7 + 2 * (_REQUESTERS - 1) + 1
-            slots = bench.get("slots")
-            fetching, whole = bench.bits("fetching"), bench.bits("whole")
+            slots = bench.get_each("windows", "slot")
+            fetching, whole = (bench.bits_each("windows", name) for name in ("fetching", "whole"))
             assert whole == coming
             assert not whole & ~fetching
-            coming = bench.bits("coming")
+            coming = bench.bits_each("windows", "coming")
             read = []
             for s in range(n):
                 here = windows[s][slots[s]] if fetching >> s & 1 else garbage[s]
@@ -189,5 +189,5 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
             assert asked < _EACH * len(asking) + 10, "a tuple a cycle is promised, whoever asks"
         for _ in range(5):
             await bench.settle()
-            assert not bench.bits("responses")
+            assert not bench.bits_each("requesters", "response")
             await bench.clock()

@@ -206,7 +206,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
         seed = chance.getrandbits(seed_bits(config))
         await bench.reset(factors=factors, used=used, last_turn=last_turn, seed=seed)
         requests: list[dict] = []
-        Monitor(bench, "request", idle, requests.append)
+        Monitor(bench, "fetch.request", idle, requests.append)
         probes = _Probes(bench)
         put: dict = {}  # by buffer, comparator and turn
         done = 0
@@ -227,8 +227,8 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                 probes.make((0, levels - 1, chance.randrange(levels))[phase])
             probes.offer()
             # The answer comes in the cycle after its announcement.
-            bench.set("answering", respond == 0)
-            bench.set("fetched", answer)
+            bench.set("fetch.answering", respond == 0)
+            bench.set("fetch.data", answer)
             bench.set("tail", view[0])
             bench.set("count", view[1])
             bench.set("plan", plan)
@@ -249,7 +249,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             flush = chance.random() < (0.2 if since_flush == 1 else rare)
             bench.set("flush", flush)
             await bench.settle()
-            assert not (bench.bits("working") and bench.bits("blocked"))
+            assert not (bench.bits("meter.working") and bench.bits("meter.blocked"))
             view, next_view = next_view, views[bench.bits("context")]
             tag = bench.bits("tag") & 15
             plan = plans[tag]
@@ -353,7 +353,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             bench.set("flush", 0)
             await bench.settle()
             assert not bench.bits("staged.valid")
-            assert not bench.bits("request.valid")
+            assert not bench.bits("fetch.request.valid")
             await bench.clock()
     assert kept == {2, 4, 8, 16, 32}
     more = ["put ahead", "put further ahead", *(f"all but one of {most}" for most in kept)]
@@ -375,7 +375,7 @@ async def as_soon_and_as_often_as_promised(dut: object) -> None:
         plans = _plans(bench)
         await bench.reset(factors=factors, used=used, last_turn=last_turn)
         requests: list[dict] = []
-        Monitor(bench, "request", came=requests.append)
+        Monitor(bench, "fetch.request", came=requests.append)
         probes = _Probes(bench)
         for _ in range(_MADE):
             probes.make(level)
@@ -387,8 +387,8 @@ async def as_soon_and_as_often_as_promised(dut: object) -> None:
         for cycle in range(20 * _MADE):
             probes.offer()
             answering = bool(answers) and answers[0][0] == cycle
-            bench.set("answering", answering)
-            bench.set("fetched", fetched)
+            bench.set("fetch.answering", answering)
+            bench.set("fetch.data", fetched)
             bench.set("plan", plan)
             bench.set("freed", frees)
             bench.set("staged.ready", 1)

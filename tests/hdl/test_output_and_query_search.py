@@ -84,7 +84,7 @@ async def each_query_gets_what_fits_its_windows(dut: object) -> None:
         results, commits = Scoreboard("results"), Scoreboard("commits")
         Monitor(bench, "results", pressure, results.came)
         asked: list[dict] = []
-        Monitor(bench, "request", idle, asked.append)
+        Monitor(bench, "fetch.request", idle, asked.append)
         tuples: dict[int, dict] = {}  # by reference, identified by its slots
         rooms: deque[bool] = deque([False] * LATE, maxlen=LATE)
         answers: deque[tuple[int, dict]] = deque()
@@ -154,8 +154,8 @@ async def each_query_gets_what_fits_its_windows(dut: object) -> None:
                 commits.expect(reference["context"])
             # The fetch answers in order, each request some cycles later.
             now_answered = answers and answers[0][0] <= bench.cycle and chance.random() < 0.7
-            bench.set("response", bool(now_answered))
-            bench.set("fetched", answers.popleft()[1] if now_answered else {})
+            bench.set("fetch.response", bool(now_answered))
+            bench.set("fetch.data", answers.popleft()[1] if now_answered else {})
             await bench.settle()
             rooms.append(bool(bench.bits("room")))
             if asked:
@@ -165,8 +165,8 @@ async def each_query_gets_what_fits_its_windows(dut: object) -> None:
                 answers.append((bench.cycle + chance.randrange(2, 8), answer))
                 most = max(most, len(answers))
             delivered += bench.bits("delivered")
-            if bench.bits("commit"):
-                commits.came(bench.bits("context"))
+            if bench.bits("done.commit"):
+                commits.came(bench.bits("done.context"))
             await bench.clock()
             if pushed == 60 and commits.empty:
                 break
@@ -177,7 +177,7 @@ async def each_query_gets_what_fits_its_windows(dut: object) -> None:
         for _ in range(10):
             await bench.settle()
             assert not bench.bits("results.valid")
-            assert not bench.bits("commit")
+            assert not bench.bits("done.commit")
             delivered += bench.bits("delivered")
             await bench.clock()
         assert delivered == wanted

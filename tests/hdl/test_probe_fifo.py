@@ -86,12 +86,12 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
                 if not drain and seen[level][0] and chance.random() >= idle:
                     come.append((level, joined_tuple() if level else raw_tuple()))
             raws, joined = ([each for each in come if bool(each[0]) == k] for k in (False, True))
-            bench.set("push_raw", bool(raws))
-            bench.set("raw_pushed", raws[0][1] if raws else raw_tuple())
-            bench.set("push", bool(joined))
+            bench.set("raw_probes.push", bool(raws))
+            bench.set("raw_probes.pushed", raws[0][1] if raws else raw_tuple())
+            bench.set("joined_probes.push", bool(joined))
             level = joined[0][0] if joined else chance.randrange(levels)
-            bench.set("push_level", level)
-            bench.set("pushed", joined[0][1] if joined else joined_tuple())
+            bench.set("joined_probes.level", level)
+            bench.set("joined_probes.pushed", joined[0][1] if joined else joined_tuple())
             level = chance.randrange(levels)
             is_there = taken[level] < len(kept[level])
             take = is_there and (drain or chance.random() >= pressure)
@@ -114,8 +114,9 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
                 assert bench.bits("available") >> k & 1 == (taken[k] + takes < len(kept[k]))
                 if cycle:
                     assert bench.bits("waiting") >> k & 1 == was_waiting[k]
-                    assert bench.bits("room") >> k & 1 == was_below[k]
-                seen[k] = [*seen[k][1:], bool(bench.bits("room") >> k & 1)]
+                    assert bench.bits("joined_probes.room") >> k & 1 == was_below[k]
+                seen[k] = [*seen[k][1:], bool(bench.bits("joined_probes.room") >> k & 1)]
+                assert k or bench.bits("raw_probes.room") == seen[0][-1]
                 count["full"] += not was_below[k]
                 was_below[k] = len(kept[k]) < depth
                 if k == 0:

@@ -37,15 +37,17 @@ async def every_stored_tuple_is_worked_out_once(dut: object) -> None:
         windows = [
             [[chance.getrandbits(16) for _ in range(4)] for _ in range(depth)] for _ in range(n)
         ]
-        bench.set("firsts", firsts)
-        bench.set(
-            "ends",
+        bench.set_each("windows", "first", firsts)
+        bench.set_each(
+            "windows",
+            "end",
             [(first + count) % pointers for first, count in zip(firsts, counts, strict=True)],
         )
+        await bench.tick()
         wanted = [(s, (firsts[s] + i) % depth) for s in range(n) for i in range(counts[s])]
         most = max(most, len(wanted))
         asked: list[dict] = []
-        Monitor(bench, "request", slow, asked.append)
+        Monitor(bench, "fetch.request", slow, asked.append)
         done: list[tuple[int, int]] = []
         respond = work = -1
         fetched: list = []
@@ -54,13 +56,13 @@ async def every_stored_tuple_is_worked_out_once(dut: object) -> None:
         written = -5
         for cycle in range(20_000):
             bench.set("start", cycle == 0)
-            bench.set("response", respond == 0)
+            bench.set("fetch.response", respond == 0)
             bench.set(
-                "fetched",
+                "fetch.data",
                 {"components": [{"attributes": part} for part in fetched]} if respond == 0 else {},
             )
-            bench.set("known", work == 0)
-            bench.set("bits", bits[key] if work == 0 else chance.getrandbits(16))
+            bench.set("selection.known", work == 0)
+            bench.set("selection.bits", bits[key] if work == 0 else chance.getrandbits(16))
             await bench.settle()
             busy = bench.bits("busy")
             assert cycle != 1 or busy, "control waits for it to end"
@@ -69,21 +71,21 @@ async def every_stored_tuple_is_worked_out_once(dut: object) -> None:
                 slots = asked.pop()["slots"]
                 fetched = [windows[s][slots[s]] for s in range(n)]
                 respond = chance.randrange(2, 6)
-            if bench.bits("again"):
-                key = (bench.bits("stream"), tuple(bench.get("attributes")))
+            if bench.bits("selection.again"):
+                key = (bench.bits("selection.stream"), tuple(bench.get("selection.attributes")))
                 bits[key] = chance.getrandbits(16)
                 work = chance.randrange(2, 6)
-            rewrite = bench.bits("rewrite")
+            rewrite = bench.bits_each("windows", "rewrite")
             if rewrite:
                 s = rewrite.bit_length() - 1
                 assert rewrite == 1 << s
                 # An index takes this long for a tuple.
                 assert cycle - written >= 5
                 written = cycle
-                slot = bench.bits("slot")
+                slot = bench.get_same("windows", "slot")
                 attributes = windows[s][slot]
-                assert bench.get("attributes") == attributes
-                assert bench.bits("rewritten") == bits[s, tuple(attributes)]
+                assert bench.get("selection.attributes") == attributes
+                assert bench.get_same("windows", "bits") == bits[s, tuple(attributes)]
                 done.append((s, slot))
             await bench.clock()
             if cycle and not busy:

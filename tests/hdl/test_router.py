@@ -102,15 +102,17 @@ async def to_all_destinations_once(dut: object) -> None:
             ]
             output_room = calm or chance.random() >= pressure
             looks.append((rooms, output_room))
-            bench.set("emit", sum(bit << i for i, bit in enumerate(emit)))
-            bench.set("emitted", [each["reference"] for each in offers])
-            bench.set("level", [each["level"] for each in offers[:n]])
-            bench.set(
+            bench.set_each("offers", "emit", emit[:n])
+            bench.set_each("offers", "emitted", [each["reference"] for each in offers[:n]])
+            bench.set_each("offers", "level", [each["level"] for each in offers[:n]])
+            bench.set_each(
+                "offers",
                 "destination",
                 [{"areas": each["areas"], "output": each["output"]} for each in offers[:n]],
             )
-            bench.set("follows", [(1 << len(those)) - 1 for those in following])
-            bench.set(
+            bench.set_each("offers", "follows", [(1 << len(those)) - 1 for those in following])
+            bench.set_each(
+                "offers",
                 "follows_to",
                 [
                     [
@@ -120,22 +122,30 @@ async def to_all_destinations_once(dut: object) -> None:
                     for those in following
                 ],
             )
-            bench.set("rooms", rooms)
+            bench.set("raws.emit", sum(bit << i for i, bit in enumerate(emit[n:])))
+            bench.set("raws.emitted", [each["reference"] for each in offers[n:]])
+            bench.set_each("probes", "room", rooms)
             bench.set("output_room", output_room)
             await bench.settle()
-            granted = bench.bits("granted")
+            # Areas hear of it a cycle before.
+            granted = taking | bench.bits("raws.granted") << n
             assert granted & (granted - 1) == 0
-            assert granted == taking, "what is taken is granted in the next cycle"
-            taking = bench.bits("taking")
-            roomy = bench.bits("roomy")
+            assert bench.bits("circulated") == bool(taking)
+            taking = bench.bits_each("offers", "taking")
+            roomy = bench.bits_each("offers", "roomy")
             for sender, each in enumerate(offers):
                 resting[sender] = max(resting[sender] - 1, 0)
                 if not granted >> sender & 1:
                     free = all(room(each, *look) for look in looks)
                     waited[sender] = waited[sender] + 1 if emit[sender] and free else 0
                     assert waited[sender] <= senders + _LATE, "others are served again and again"
-                    # A sender that is stuck may withdraw its offer, while it cannot be its turn.
-                    if emit[sender] and not roomy >> sender & 1 and chance.random() < 0.05:
+                    # An area that is stuck may withdraw its offer, while it cannot be its turn.
+                    if (
+                        sender < n
+                        and emit[sender]
+                        and not roomy >> sender & 1
+                        and chance.random() < 0.05
+                    ):
                         emit[sender], resting[sender], waited[sender] = False, 2, 0
                         withdrawn += 1
                     continue
@@ -151,10 +161,14 @@ async def to_all_destinations_once(dut: object) -> None:
                 used.add(sender)
                 if sender < n and following[sender]:
                     offers[sender], emit[sender] = following[sender].pop(0), True
-            if bench.bits("push") or bench.bits("output"):
-                pushed = (bench.bits("push"), bench.bits("output"), bench.get("pushed"))
+            push = bench.bits_each("probes", "push")
+            if push or bench.bits("output"):
+                pushed = (push, bench.bits("output"), bench.get("pushed"))
+                assert bench.get_same("probes", "pushed") == pushed[-1]
                 # The level of a tuple that goes to the output alone means nothing.
-                level = bench.bits("push_level") if pushed[0] else pushes.waiting[None][0][3]
+                level = (
+                    bench.get_same("probes", "level") if pushed[0] else pushes.waiting[None][0][3]
+                )
                 pushes.came((*pushed, level))
             if bench.bits("sent"):
                 sends.came((bench.bits("sent"), bench.bits("context")))

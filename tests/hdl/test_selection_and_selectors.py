@@ -165,7 +165,7 @@ async def bits_and_admission(dut: object) -> None:
                 paused += pause and feed.driver.offered
                 done = bench.bits("idle") and board.seen == (number + 1) * feed.EACH
                 assert not bench.bits("idle") or board.seen == before, "something is still there"
-                assert not (bench.bits("working") and bench.bits("blocked"))
+                assert not (bench.bits("meter.working") and bench.bits("meter.blocked"))
                 await bench.clock()
                 if done:
                     break
@@ -175,17 +175,17 @@ async def bits_and_admission(dut: object) -> None:
                 feed.offer(rounds[number + 1], admitted)
             for _ in range(10):  # stored tuples, evaluated anew
                 stream, stored = chance.randrange(config.streams), feed.attributes()
-                bench.set("again", 1)
-                bench.set("stream", stream)
-                bench.set("attributes", stored)
+                bench.set("replayed.again", 1)
+                bench.set("replayed.stream", stream)
+                bench.set("replayed.attributes", stored)
                 await bench.tick()
-                bench.set("again", 0)
-                bench.set("stream", 0)
+                bench.set("replayed.again", 0)
+                bench.set("replayed.stream", 0)
                 worked_out: list[int] = []
 
                 def known(found: list[int] = worked_out) -> bool:
-                    if bench.bits("known"):
-                        found.append(bench.bits("bits"))
+                    if bench.bits("replayed.known"):
+                        found.append(bench.bits("replayed.bits"))
                     return bool(found)
 
                 await bench.until(known, 200)

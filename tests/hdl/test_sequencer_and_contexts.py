@@ -47,7 +47,7 @@ async def one_after_the_other(dut: object) -> None:
             groups=groups,
             stores=sum(bit << s for s, bit in enumerate(stores)),
             destinations=destinations,
-            rests=7,
+            **{f"windows.{s}.rests": 1 for s in range(_N)},
         )
         arriving = Driver(bench, "selected", idle)
         now, numbers = 0, [0] * _N
@@ -113,8 +113,8 @@ async def one_after_the_other(dut: object) -> None:
                 sum((not each) << s for s, each in enumerate(settling)),
                 chance.randrange(8),
             )
-            bench.set("rests", (settled & one_way) | unheard)
-            bench.set("passes", settled & ~(0 if unheard else one_way))
+            bench.set_each("windows", "rests", (settled & one_way) | unheard)
+            bench.set_each("windows", "passes", settled & ~(0 if unheard else one_way))
 
         arriving.taken = taken
         for cycle in range(20_000):
@@ -141,19 +141,19 @@ async def one_after_the_other(dut: object) -> None:
                         flight[context] -= 1
                         done |= 1 << i
                         whose[i] = context
-            bench.set("done", done)
-            bench.set("done_contexts", whose)
+            bench.set_each("done", "commit", done)
+            bench.set_each("done", "context", whose)
             show(settling, 0)
-            bench.set("granted", turns)
+            bench.set("offers.granted", turns)
             calm = chance.random() < calm_rate
-            bench.set("calm", 7 if calm else chance.choice([0, 3, 6]))
+            bench.set_each("windows", "calm", 7 if calm else chance.choice([0, 3, 6]))
             were_calm.append(calm)
             were_calm.popleft()
             waiting = [each - bool(each and chance.random() < drains) for each in waiting]
-            bench.set("rooms", sum((each < _PLACES) << a for a, each in enumerate(waiting)))
+            bench.set_each("probes", "room", [each < _PLACES for each in waiting])
             await bench.settle()
             # A window sees it in the next cycle.
-            look, next_look = next_look, bench.bits("check")
+            look, next_look = next_look, bench.get_same("windows", "check")
             if look:
                 # A window may be settled at once.
                 settling = [chance.choice([0, 0, 1, 2, 3]) for _ in range(_N)]
@@ -161,7 +161,8 @@ async def one_after_the_other(dut: object) -> None:
             settling_now, settling = settling, [max(each - 1, 0) for each in settling]
             happened = tuple(bench.bits(name) for name in ("taken", "tick", "dropped"))
             # A tuple may go to the windows while they check for the next one.
-            store, snapshot = bench.bits("store"), bench.bits("snapshot")
+            store, snapshot = bench.bits_each("windows", "store"), bench.bits("snapshot")
+            assert bench.get_same("windows", "snapshot") == snapshot
             if store or snapshot:
                 assert not finished, "twice, or where it should not be"
                 finished = True
@@ -173,14 +174,15 @@ async def one_after_the_other(dut: object) -> None:
                 assert store == stores[raw["stream"]] << raw["stream"]
                 assert snapshot == leads, "a view is taken with the store"
                 part = {name: raw[name] for name in ("timestamp", "sequence", "attributes")}
-                assert bench.get("tuple") == part
-                assert bench.bits("bits") == current["bits"]
+                assert bench.get_same("windows", "tuple") == part
+                assert bench.get_same("windows", "bits") == current["bits"]
                 assert not bench.bits("idle")
                 seen["with the next"] += look
                 stored += bool(store)
             if snapshot:
                 snapped += 1
                 context = bench.bits("context")
+                assert bench.get_same("windows", "context") == context
                 assert not flight.get(context), "this context is still in flight"
                 kept = bench.get("raw")
                 assert kept["stream"] == raw["stream"]
@@ -188,7 +190,13 @@ async def one_after_the_other(dut: object) -> None:
                 assert kept["counters"] == counters
                 assert kept["component"] == part
                 where = destinations[raw["stream"]]
-                assert bench.bits("probe") == where["areas"]
+                assert bench.bits_each("probes", "push") == where["areas"]
+                brings = {"bits": current["bits"], "attributes": part["attributes"]}
+                assert bench.get_same("probes", "pushed") == {
+                    "context": context,
+                    "stream": raw["stream"],
+                    "brought": brings,
+                }
                 for area in range(_N):
                     waiting[area] += where["areas"] >> area & 1
                     assert waiting[area] < _PLACES + IN_FLIGHT, "more probes than there is room for"
@@ -198,11 +206,11 @@ async def one_after_the_other(dut: object) -> None:
                 flight.pop(context, None)
                 flight[context] = where["areas"].bit_count() + where["output"]
                 uncounted[context] = where["output"]  # until the router has it
-                assert bench.bits("emit").bit_count() == where["output"] + sum(
+                assert bench.bits("offers.emit").bit_count() == where["output"] + sum(
                     each is not None for each in offered
                 )
             else:
-                assert not bench.bits("probe")
+                assert not bench.bits_each("probes", "push")
             # A check of what flowed, or one for the next tuple.
             closes = look and not (coming and coming[0][0] <= bench.cycle - 2)
             if closes:
@@ -252,15 +260,21 @@ async def one_after_the_other(dut: object) -> None:
                 its = (raw["timestamp"], counters, keeps << raw["stream"])
                 told = list(shown)[2 * flowed :]
                 assert told == [its] * len(told), "the windows did not know of it"
-            was_flow = bool(bench.bits("flow"))
-            shown.append((bench.bits("now"), bench.get("counters"), bench.bits("wanted")))
+            was_flow = bool(bench.get_same("windows", "flow"))
+            shown.append(
+                (
+                    bench.get_same("windows", "now"),
+                    bench.get_each("windows", "counter"),
+                    bench.bits_each("windows", "wanted"),
+                )
+            )
             was_settling = settling_now
             emits: list[tuple | None] = [None] * OFFERS
             for i in range(OFFERS):
-                if not bench.bits("emit") >> i & 1:
+                if not bench.bits("offers.emit") >> i & 1:
                     assert offered[i] is None, "taken back"
                     continue
-                reference = bench.get("emitted")[i]
+                reference = bench.get("offers.emitted")[i]
                 assert reference["carries"] == 1 << reference["stream"]
                 it = tuple(reference[name] for name in ("context", "tag", "stream", "carries"))
                 emits[i] = it
@@ -280,9 +294,9 @@ async def one_after_the_other(dut: object) -> None:
             assert finished or not bench.bits("idle")
             on_its_way = [c for c, count in flight.items() if count]
             if on_its_way:
-                assert bench.bits("busy") or not flew
+                assert bench.get_same("windows", "busy") or not flew
                 # The oldest context may be called busy longer than it is, never shorter.
-                first, head = bench.bits("oldest"), on_its_way[0]
+                first, head = bench.get_same("windows", "oldest"), on_its_way[0]
                 newest = list(flight)[-1]
                 assert (head - first) % CONTEXTS <= (newest - first) % CONTEXTS
                 assert not bench.bits("idle")
@@ -307,7 +321,7 @@ async def one_after_the_other(dut: object) -> None:
         seen["stored"] += stored
         await bench.settle()
         assert bench.bits("idle")
-        assert not bench.bits("busy")
+        assert not bench.get_same("windows", "busy")
         await bench.clock()
         bench.set("clear", 1)
         await bench.tick()

@@ -91,9 +91,9 @@ class _Reader(Agent):
         self.view, self.noted = chance.choice(views) if views else None, list(ring.contexts)
         self.fetches_now = chance.random() < self.fetching
         self.whole = self.fetches_now and chance.random() < 0.7
-        bench.set("fetch", self.slot)
-        bench.set("fetching", self.fetches_now)
-        bench.set("whole", self.whole)
+        bench.set("reading.slot", self.slot)
+        bench.set("reading.fetching", self.fetches_now)
+        bench.set("reading.whole", self.whole)
         bench.set("row", self.row)
         bench.set("hit", self.hit_slot)
         bench.set("hit_take", self.take)
@@ -103,7 +103,7 @@ class _Reader(Agent):
         bench, ring, banks = self.bench, self.ring, self.unit.banks
         wanted = self.fetches.popleft()
         if wanted is not None:
-            came = bench.get("fetched")
+            came = bench.get("reading.component")
             assert {name: came[name] for name in wanted} == wanted
             self.seen["fetched"] += 1
         self.fetches.append(None)
@@ -168,8 +168,8 @@ async def who_stays_and_who_leaves(dut: object) -> None:
         async def cycle(ring: _Ring = ring, flights: deque = flights) -> None:
             flights.append((bool(ring.contexts), ring.contexts[0][0] if ring.contexts else 0))
             busy, oldest = flights.popleft()
-            bench.set("busy", busy)
-            bench.set("oldest", oldest)
+            bench.set("arrivals.busy", busy)
+            bench.set("arrivals.oldest", oldest)
             await bench.settle()
 
         for _ in range(3):
@@ -181,7 +181,10 @@ async def who_stays_and_who_leaves(dut: object) -> None:
         snapshot, together = False, False
 
         def settled_now() -> bool:
-            return bool(bench.bits("passes") or (bench.bits("rests") and not bench.bits("check")))
+            return bool(
+                bench.bits("arrivals.passes")
+                or (bench.bits("arrivals.rests") and not bench.bits("arrivals.check"))
+            )
 
         async def put(
             arriving: dict | None, snapshot: bool, staying: int, ring: _Ring = ring
@@ -192,8 +195,8 @@ async def who_stays_and_who_leaves(dut: object) -> None:
             settled = settled_now()
             assert not arriving or bench.bits("written") == len(ring.tuples) % depth
             await bench.clock()
-            bench.set("store", 0)
-            bench.set("snapshot", 0)
+            bench.set("arrivals.store", 0)
+            bench.set("arrivals.snapshot", 0)
             if snapshot:  # the tuple itself is not in its view
                 ring.contexts.append((next_context, ring.tail, len(ring.tuples)))
                 next_context = (next_context + 1) % CONTEXTS
@@ -202,9 +205,9 @@ async def who_stays_and_who_leaves(dut: object) -> None:
             return settled
 
         def show(now: int, counter: int, wanted: bool) -> None:
-            bench.set("now", now)
-            bench.set("counter", counter)
-            bench.set("wanted", wanted)
+            bench.set("arrivals.now", now)
+            bench.set("arrivals.counter", counter)
+            bench.set("arrivals.wanted", wanted)
 
         def after(now: int, counter: int, kind: RangeKind) -> tuple[int, int, bool]:
             # Seldom enough for a deep ring to fill up in between.
@@ -247,7 +250,7 @@ async def who_stays_and_who_leaves(dut: object) -> None:
                 show(*next_one)
             else:
                 show(chance.getrandbits(16), chance.getrandbits(8), chance.random() < 0.5)
-            bench.set("check", 1)
+            bench.set("arrivals.check", 1)
             if together:
                 settled = await put(arriving, snapshot, staying)
                 seen["stored with check"] += bool(arriving)
@@ -255,7 +258,7 @@ async def who_stays_and_who_leaves(dut: object) -> None:
                 await cycle()
                 settled = settled_now()
                 await bench.clock()
-            bench.set("check", 0)
+            bench.set("arrivals.check", 0)
             ring.tail = tail
             staying = len(ring.tuples) - ring.tail
             waited = 0
@@ -286,20 +289,20 @@ async def who_stays_and_who_leaves(dut: object) -> None:
             }
             arriving = coming if wanted else None
             snapshot = len(ring.contexts) < CONTEXTS and chance.random() < 0.8
-            bench.set("tuple", coming["component"])
-            bench.set("bits", coming["bits"])
-            bench.set("store", wanted)
-            bench.set("snapshot", snapshot)
-            bench.set("snapshot_context", next_context)
+            bench.set("arrivals.tuple", coming["component"])
+            bench.set("arrivals.bits", coming["bits"])
+            bench.set("arrivals.store", wanted)
+            bench.set("arrivals.snapshot", snapshot)
+            bench.set("arrivals.context", next_context)
             # A tuple is stored only when the window was seen to be settled, a cycle ago.
-            bench.set("store", 0)
-            bench.set("snapshot", 0)
+            bench.set("arrivals.store", 0)
+            bench.set("arrivals.snapshot", 0)
             show(*next_one)
             for _ in range(2 if early else 3):
                 await cycle()
                 await bench.clock()
-            bench.set("store", wanted)
-            bench.set("snapshot", snapshot)
+            bench.set("arrivals.store", wanted)
+            bench.set("arrivals.snapshot", snapshot)
             together = chance.random() < 0.5
             if together:
                 continue
@@ -307,13 +310,13 @@ async def who_stays_and_who_leaves(dut: object) -> None:
             stored = range(ring.tail, len(ring.tuples))
             if stored and chance.random() < 0.1:
                 again, bits = chance.choice(stored), chance.getrandbits(16)
-                bench.set("rewrite", 1)
-                bench.set("rewrite_slot", again % depth)
-                bench.set("rewrite_bits", bits)
+                bench.set("rewriting.rewrite", 1)
+                bench.set("rewriting.slot", again % depth)
+                bench.set("rewriting.bits", bits)
                 reader.hit = None
                 await cycle()
                 await bench.clock()
-                bench.set("rewrite", 0)
+                bench.set("rewriting.rewrite", 0)
                 ring.tuples[again]["bits"] = bits
             if not ring.contexts and chance.random() < 0.6:
                 kind, ticks, rows = chance.choice(RETENTIONS)
@@ -334,7 +337,9 @@ async def who_stays_and_who_leaves(dut: object) -> None:
             assert await put(arriving, snapshot, staying)
         stored = range(ring.tail, len(ring.tuples))
         await cycle()
-        assert bench.bits("end") - bench.bits("first") & 2 * depth - 1 == len(stored)
+        assert bench.bits("rewriting.end") - bench.bits("rewriting.first") & 2 * depth - 1 == len(
+            stored
+        )
         await bench.clock()
         assert board.empty
         seen.update(reader.seen)

@@ -48,7 +48,7 @@ def test_results_cycles_and_waves(capfd: pytest.CaptureFixture[str]) -> None:
     (end,) = struct.unpack_from(">Q", blocks[0], 8)
     assert end > 2 * int(cycles)
     names = set(fst_names(blocks[6]))
-    assert {"results__valid", "wjasip.area0.window.store"} <= names
+    assert {"results__valid", "wjasip.area0.window.arrivals__store"} <= names
     assert {"wjasip.raw__payload.timestamp", "wjasip.area3.execution.trace.word"} <= names
     unnamed = [name for name in names if name.rpartition(".")[2].startswith(("$", "_"))]
     assert len(unnamed) < len(names) / 100
