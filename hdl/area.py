@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import ADDRESS_BITS, DATA_BITS, Target
-from seustream.hdl.execution import ExecutionUnit
+from seustream.hdl.execution import ArrayExecution, SerialExecution
 from seustream.hdl.hashing import seed_bits
 from seustream.hdl.index import EqualityIndex
 from seustream.hdl.layouts import TAG_BITS, Layouts
@@ -95,7 +95,8 @@ class JoinArea(wiring.Component):
         m.submodules.window = self._window = window = WindowBuffer(config)
         m.submodules.probes = probes = ProbeFifo(config)
         m.submodules.loader = loader = ProbeLoader(config, self.number)
-        m.submodules.execution = execution = ExecutionUnit(config, self.number)
+        unit = ArrayExecution if config.lanes else SerialExecution
+        m.submodules.execution = execution = unit(config, self.number)
         scanner = Scanner(config)
         rewind = execution.rewind
         m.submodules.scanner = ResetInserter(rewind)(scanner)
@@ -167,11 +168,7 @@ class JoinArea(wiring.Component):
             execution.resumed.eq(execution.enter),
         ]
         m.d.comb += execution.enter.eq(scanner.begin & ~rewind)
-        # Without lanes the execution unit reads the loader's copy of the probe.
-        m.d.comb += [
-            loader.hold.eq(0 if config.lanes else execution.busy),
-            loader.freed.eq(scanner.freed),
-        ]
+        m.d.comb += [loader.hold.eq(execution.hold), loader.freed.eq(scanner.freed)]
 
         # Scanner to execution unit to router.
         wiring.connect(m, scanner.pairs, execution.pairs)

@@ -1,4 +1,4 @@
-"""Instruction execution unit: joins an area's pairs, by its program or by the equivalent join rows."""
+"""Instruction execution units: join an area's pairs, by its program or by the equivalent join rows."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ _GROUP_BITS = 4
 
 
 class ExecutionUnit(wiring.Component):
-    """Decides which pairs join. If the tag of a probe has rows, these decide its pairs (`RowDecider`). All other
-    pairs run the program, one after the other: from the instruction after the leading run of CMPs, whose
-    outcomes the factor array has found (without lanes: from address 0, and the unit compares by itself), to
-    the last instruction.
+    """Decides which pairs join; the core of `ArrayExecution` and `SerialExecution`, which differ in where the
+    outcomes of comparisons come from, and in how a probe that has rows is decided.
 
+    A pair waits until its selection bits are there, then it runs the program, an instruction after the other.
     Joined tuples wait for the router (`Emitter`). If the emitter gives up (`rewind`), the unit records where the
     probe was left; after the other probes it resumes with that very JOIN.
 
@@ -39,25 +38,35 @@ class ExecutionUnit(wiring.Component):
     throughput  a row or an instruction per cycle; a pair that runs the program overlaps with the next pair
                 only while that is read; the end of a probe comes with its last pair, or alone
 
-    tables         in: table bus (`TableBus`)
-    enter, entering   in: pulse with a new probe (`probe_layout`); up to 63 wait
+    tables         in (`TableBus`)
+    enter          in: pulse: a new probe; up to 63 wait
+    entering       in: it (`probe_layout`), valid with `enter`
     may_enter      out: a probe may enter in the next cycle
-    pairs          in: stream from the scanner, in the order of the probes
-    hit, hit_take, hit_bits   out, out, in: selection bits of the window tuple
-    attributes     in: attributes that the probe carries (without lanes)
+    pairs          in: stream from the scanner (`pair_layout`), in the order of the probes
+    hit, hit_take  out: read the selection bits of the window tuple at slot `hit`, valid with `hit_take`
+    hit_bits       in: these bits, from the next cycle until the next `hit_take`
+    attributes     in: attributes that the probe carries, valid while `hold`
+    hold           out: the `attributes` are still needed
     offer          out (`JoinedOffer`)
     stalled        out: a joined tuple is offered, and not taken yet
     waiting        in: by level, probes are not done
-    commit, committed_level, context   out: pulse: a probe of this level and context is done
-    busy           out: the unit holds a probe
+    commit         out: pulse: a probe is done
+    committed_level, context   out: its level and its context, valid with `commit`
     rewind         out: pulse: this and all later probes are taken back
-    resume_level, resumed   in: level of the next probe; pulse: it is resumed
-    resume, resume_slot     out: the probe was left before, and at which slot to resume
-    factors, used  out: the program's CMPs, and their number
-    last_turn      out: last of the turns that a row takes
-    meter            out (`Meter`): the unit is busy; there is no room for a joined tuple
-    executed, trace    out: pulse: an instruction is executed; which one
+    resume_level   in: level of the next probe
+    resume         out: that probe was left before
+    resume_slot    out: at which slot to resume it, valid with `resume`
+    resumed        in: pulse: it is resumed
+    factors        out: the program's CMPs (`FACTOR`), held while probes are here
+    used           out: number of CMPs, held as `factors`
+    last_turn      out: last of the turns that a row takes, held as `factors`
+    meter          out (`Meter`): blocked while there is no room for a joined tuple
+    executed       out: pulse: an instruction is executed
+    trace          out: which one (`Layouts.trace`), valid with `executed`
     """
+
+    _compared_bits = 0
+    """Width of the two sides of a comparison that an instruction brings along."""
 
     def __init__(self, config: DeviceConfig, number: int) -> None:
         self.config, self.number = config, number
@@ -79,7 +88,7 @@ class ExecutionUnit(wiring.Component):
                 "commit": Out(1),
                 "committed_level": Out(layouts.level_bits),
                 "context": Out(CONTEXT_BITS),
-                "busy": Out(1),
+                "hold": Out(1),
                 "rewind": Out(1),
                 "resume_level": In(layouts.level_bits),
                 "resumed": In(1),
@@ -112,6 +121,7 @@ class ExecutionUnit(wiring.Component):
         return m
 
     def _queue(self, m: Module) -> None:
+        """Connects the probe queue to its inputs and to the emitter, which ends probes or leaves them."""
         probes, emitter = self._probes, self._emitter
         m.d.comb += [
             probes.enter.eq(self.enter),
@@ -128,7 +138,6 @@ class ExecutionUnit(wiring.Component):
             self.resume_slot.eq(probes.resume_slot),
             self.committed_level.eq(probes.committed_level),
             self.context.eq(probes.context),
-            self.busy.eq(probes.busy),
         ]
 
     def _emit(self, m: Module) -> None:
@@ -160,23 +169,64 @@ class ExecutionUnit(wiring.Component):
         ]
 
     def _execute(self, m: Module) -> None:
-        layouts, program, probes = self.layouts, self._program, self._probes
-        probe, room = probes.deciding, self._emitter.room
-        last = Signal(ADDRESS_BITS)
-        m.d.sync += last.eq(program.last)
+        layouts, probes = self.layouts, self._probes
+        self._last = Signal(ADDRESS_BITS, name="last")
+        m.d.sync += self._last.eq(self._program.last)
+        # The next pair.
+        self._pair = Signal(pair_layout(self.config), name="pair", reset_less=True)
+        self._waits, self._waits_too = Signal(name="waits"), Signal(name="waits_too")
+        self._taken = Signal(name="taken")
+        # The pair in execution.
+        self._running = Signal(name="running")
+        self._slot = Signal(layouts.slot_bits, name="slot")
+        self._held = Signal(self._pair.held.shape(), name="held")
+        self._window = Signal(self._pair.attributes.shape(), name="window")
+        self._factors, self._scratch = (
+            Signal(_FACTORS, name="factors"),
+            Signal(_SCRATCH, name="scratch"),
+        )
+        self._window_bits = Signal(SELECTIONS, name="window_bits")
+        # Instructions go on; a pair begins; an instruction was read, and is not behind a jump or the end.
+        self._go, self._begin = Signal(name="go"), Signal(name="begin")
+        self._read_valid, self._valid = Signal(name="read_valid"), Signal(name="valid")
+        self._chosen_valid, self._ready = Signal(name="chosen_valid"), Signal(name="ready")
+        self._pc, self._at = Signal(ADDRESS_BITS, name="pc"), Signal(ADDRESS_BITS, name="at")
+        self._instruction = Signal(self._program.word, name="instruction")
+        # The decoded one, and what it finds.
+        self._does, self._found = Signal(self._does_layout(), name="does"), Signal(name="found")
 
-        # Two-entry buffer for pairs: the next one, whose selection bits are being read, and one more, so that
-        # `ready` to the scanner comes from a register.
-        waits, waits_too = Signal(), Signal()
-        pair = Signal(pair_layout(self.config), reset_less=True)
-        pair_after = Signal.like(pair)
-        arriving = Signal.like(pair)
-        taken = Signal()
+        self._buffer(m)
+        self._fetch(m)
+        self._take(m)
+        m.d.comb += [
+            self._decider.ended.eq(probes.decided),
+            self._decider.level.eq(probes.deciding.level),
+            self._decider.clear.eq(self.rewind),
+        ]
+        self._decide_by_rows(m)
+        self._decode(m)
+        self._act(m)
+        with m.If(self.rewind):
+            m.d.sync += [
+                self._waits.eq(0),
+                self._waits_too.eq(0),
+                self._running.eq(0),
+                self._read_valid.eq(0),
+                self._valid.eq(0),
+                self._chosen_valid.eq(0),
+                self._ready.eq(0),
+            ]
+
+    def _buffer(self, m: Module) -> None:
+        """Adds a two-entry buffer for pairs: the next one, whose selection bits are being read, and one more, so
+        that `ready` to the scanner comes from a register."""
+        pair, waits, waits_too = self._pair, self._waits, self._waits_too
+        pair_after, arriving = Signal.like(pair), Signal.like(pair)
         m.d.comb += [
             self.pairs.ready.eq(~waits_too),
             arriving.eq(Mux(waits_too, pair_after, self.pairs.payload)),
             self.hit.eq(arriving.slot),
-            self.hit_take.eq(~waits | taken),
+            self.hit_take.eq(~waits | self._taken),
         ]
         with m.If(self.pairs.ready):
             m.d.sync += pair_after.eq(self.pairs.payload)
@@ -185,89 +235,59 @@ class ExecutionUnit(wiring.Component):
         with m.Elif(self.pairs.valid):
             m.d.sync += waits_too.eq(1)
 
-        # The pair in execution.
-        running = Signal()
-        slot = Signal(layouts.slot_bits)
-        held = Signal(pair.held.shape())
-        window = Signal(pair.attributes.shape())
-        factors, scratch = Signal(_FACTORS), Signal(_SCRATCH)
-        window_bits = Signal(SELECTIONS)
-        registers = Signal(isa.REGISTERS)
-        m.d.comb += registers.eq(Cat(factors, scratch, window_bits, probe.bits, Const(1, 1)))
-
-        # Fetch: address, memory, instruction register.
-        go, begin = Signal(), Signal()
-        pc = Signal(ADDRESS_BITS)
-        address = Signal(ADDRESS_BITS)
-        read_valid, valid = Signal(), Signal()
-        read_pc, at = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
-        instruction = Signal(program.word)
-        m.d.comb += address.eq(Mux(running, pc, program.start))
+    def _fetch(self, m: Module) -> None:
+        """Fetches instructions. Pipeline stages: address, memory, instruction register."""
+        program, pc, go = self._program, self._pc, self._go
+        address, read_pc = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
+        m.d.comb += address.eq(Mux(self._running, pc, program.start))
         m.d.comb += [program.address.eq(address), program.take.eq(go)]
         with m.If(go):
             m.d.sync += [
                 pc.eq(address + 1),
                 read_pc.eq(address),
-                read_valid.eq(running | begin),
-                at.eq(read_pc),
-                valid.eq(read_valid),
-                instruction.eq(program.instruction),
+                self._read_valid.eq(self._running | self._begin),
+                self._at.eq(read_pc),
+                self._valid.eq(self._read_valid),
+                self._instruction.eq(program.instruction),
             ]
 
-        by_rows = probe.rows != 0
+    def _take(self, m: Module) -> None:
+        """Takes the next pair if it is to run the program, and the lone end of a probe."""
+        pair, running, waits, taken = self._pair, self._running, self._waits, self._taken
+        by_rows = self._probes.deciding.rows != 0
         with m.If(~running & waits & pair.some & ~by_rows):
-            m.d.comb += [begin.eq(1), taken.eq(~pair.end)]
+            m.d.comb += [self._begin.eq(1), taken.eq(~pair.end)]
             with m.If(pair.end):  # remains, and comes after the pair
                 m.d.sync += pair.some.eq(0)
             m.d.sync += [
                 running.eq(1),
-                slot.eq(pair.slot),
-                held.eq(pair.held),
-                window.eq(pair.attributes),
-                window_bits.eq(self.hit_bits),
-                scratch.eq(0),
+                self._slot.eq(pair.slot),
+                self._held.eq(pair.held),
+                self._window.eq(pair.attributes),
+                self._window_bits.eq(self.hit_bits),
+                self._scratch.eq(0),
+                *(self._factors[r].eq(self._known(r)) for r in range(_FACTORS)),
             ]
-            for register in range(_FACTORS):
-                source = program.sources[register]
-                m.d.sync += factors[register].eq(
-                    source.known & pair.held.bit_select(source.factor, 1)
-                    if self.config.lanes
-                    else 0
-                )
-        with m.If(~running & waits & ~pair.some & room):
-            m.d.comb += [taken.eq(1), probes.decided.eq(1)]
-        resumed = probes.was_left & (pair.slot == probes.left_slot)
-        decider = self._decider
-        m.d.comb += [
-            decider.ended.eq(probes.decided),
-            decider.level.eq(probe.level),
-            decider.clear.eq(self.rewind),
-        ]
-        if self.config.lanes:
-            step, after_it = Signal(ROWS_BITS), Signal(ROWS_BITS, init=1)
-            factors_held = Cat(pair.held, Const(0, _FACTORS - self.config.factors))
-            m.d.comb += [
-                decider.row.eq(probe.row + step),
-                decider.has.eq(Cat(factors_held, self.hit_bits, probe.bits)),
-                decider.slot.eq(pair.slot),
-                decider.pc.eq(step),
-                decider.again.eq(resumed & (step < probes.left_pc)),
-            ]
-            with m.If(waits & pair.some & by_rows & room):
-                m.d.comb += decider.asked.eq(1)
-                m.d.sync += [step.eq(after_it), after_it.eq(after_it + 1)]
-                with m.If(after_it == probe.rows):
-                    m.d.comb += [taken.eq(1), probes.decided.eq(pair.end)]
-                    m.d.sync += [step.eq(0), after_it.eq(1)]
-            with m.If(self.rewind):
-                m.d.sync += [step.eq(0), after_it.eq(1)]
+        with m.If(~running & waits & ~pair.some & self._emitter.room):
+            m.d.comb += [taken.eq(1), self._probes.decided.eq(1)]
 
-        # Operands are selected in two stages: the register within each group, then the group, or a result
-        # forwarded from one of the two instructions ahead.
-        does = Signal(_does_layout(self.config))
-        ready = Signal()  # `does` is valid, not an instruction read past a jump or the end
-        found = Signal()
-        chosen, chosen_valid = Signal(_chosen_layout(self.config)), Signal()
+    def _known(self, register: int) -> Value | int:
+        """Returns the outcome that a factor register has before the program runs."""
+        return 0
+
+    def _decide_by_rows(self, m: Module) -> None:
+        """Decides the pairs of a probe that has rows."""
+
+    def _decode(self, m: Module) -> None:
+        """Decodes an instruction and selects its operands, in two stages: the register within each group, then the
+        group, or a result forwarded from one of the two instructions ahead."""
+        probes, instruction, go = self._probes, self._instruction, self._go
+        probe, does, found, ready = probes.deciding, self._does, self._found, self._ready
+        registers = Signal(isa.REGISTERS)
+        m.d.comb += registers.eq(
+            Cat(self._factors, self._scratch, self._window_bits, probe.bits, Const(1, 1))
+        )
+        chosen = Signal(_chosen_layout(does.shape()))
         next_chosen = Signal.like(chosen)
         next_does = next_chosen.does
         view = {kind: data.View(FIELDS[kind], instruction.word) for kind in isa.INSTRUCTIONS}
@@ -304,7 +324,7 @@ class ExecutionUnit(wiring.Component):
                 ),
             )
         here = Signal()  # the probe was left at this slot; known before its first instruction
-        m.d.sync += here.eq(probes.was_left & (slot == probes.left_slot))
+        m.d.sync += here.eq(probes.was_left & (self._slot == probes.left_slot))
         m.d.comb += [
             next_does.r.eq(Mux(is_[isa.Cmp], view[isa.Cmp].r, view[isa.AndRegisters].r)),
             next_does.writes.eq(is_[isa.AndRegisters] | is_[isa.OrRegisters] | is_[isa.Cmp]),
@@ -319,32 +339,44 @@ class ExecutionUnit(wiring.Component):
             next_does.jumps_if_none.eq(is_[isa.Jmpli]),
             next_does.target.eq(
                 Mux(is_[isa.Jmp], view[isa.Jmp].address,
-                    Mux(is_[isa.Jmpct], view[isa.Jmpct].address, last))
+                    Mux(is_[isa.Jmpct], view[isa.Jmpct].address, self._last))
             ),
-            next_does.last.eq(at == last),
-            next_does.at.eq(at),
+            next_does.last.eq(self._at == self._last),
+            next_does.at.eq(self._at),
             next_does.word.eq(instruction.word),
         ]  # fmt: skip
-        self._look_up_comparison(m, next_does, instruction, held, window)
+        self._look_up(m, next_does)
         with m.If(go):
             m.d.sync += [
                 chosen.eq(next_chosen),
-                chosen_valid.eq(valid),
+                self._chosen_valid.eq(self._valid),
                 does.eq(chosen.does),
                 does.a.eq(operands["a"]),
                 does.b.eq(operands["b"]),
                 # A resumed probe had executed this JOIN before it was left.
                 does.again.eq(here & (chosen.does.at < probes.left_pc)),
-                ready.eq(chosen_valid),
+                ready.eq(self._chosen_valid),
             ]
 
-        # Execution.
+    def _look_up(self, m: Module, does: data.View) -> None:
+        """Gives an instruction what its comparison needs."""
+        raise NotImplementedError
+
+    def _compare(self, does: data.View) -> Value:
+        """Returns the outcome of a comparison."""
+        raise NotImplementedError
+
+    def _act(self, m: Module) -> None:
+        """Executes the decoded instruction."""
+        does, ready, found, go = self._does, self._ready, self._found, self._go
+        factors, scratch, running = self._factors, self._scratch, self._running
+        probe, room = self._probes.deciding, self._emitter.room
         acts = Signal()
         m.d.comb += [acts.eq(ready & go), self.executed.eq(acts & ~self.rewind)]
         m.d.comb += found.eq(
             Mux(
                 does.cmp,
-                self._compared(does),
+                self._compare(does),
                 Mux(does.conjunction, does.a & does.b, does.a | does.b),
             )
         )
@@ -360,20 +392,25 @@ class ExecutionUnit(wiring.Component):
         ]
         waiting = ready & does.join & ~room
         m.d.comb += go.eq(~waiting)
-        has = running | waits
+        has = running | self._waits
         m.d.comb += [
             self.meter.blocked.eq(has & ~room & (waiting | ~running)),
             self.meter.working.eq(has & ~self.meter.blocked),
         ]
         with m.If(acts & jump):
-            m.d.sync += pc.eq(does.target)
+            m.d.sync += self._pc.eq(does.target)
         with m.If(acts & does.last):
             m.d.sync += running.eq(0)
         with m.If(acts & (jump | does.last)):
-            m.d.sync += [read_valid.eq(0), valid.eq(0), chosen_valid.eq(0), ready.eq(0)]
+            m.d.sync += [
+                self._read_valid.eq(0),
+                self._valid.eq(0),
+                self._chosen_valid.eq(0),
+                ready.eq(0),
+            ]
 
         # Joined tuples come from only one of the two at a time, for the ends of probes are between them.
-        emitter = self._emitter
+        emitter, decider = self._emitter, self._decider
         m.d.comb += [
             emitter.came.eq(decider.came | (joins & go)),
             emitter.found.eq(decider.found),
@@ -384,43 +421,114 @@ class ExecutionUnit(wiring.Component):
                 emitter.found.some.eq(1),
                 emitter.found.end.eq(0),
                 emitter.found.tag.eq(does.tag),
-                emitter.found.slot.eq(slot),
+                emitter.found.slot.eq(self._slot),
                 emitter.found.pc.eq(does.at),
                 emitter.level.eq(probe.level),
-            ]
-        with m.If(self.rewind):
-            m.d.sync += [
-                waits.eq(0),
-                waits_too.eq(0),
-                running.eq(0),
-                read_valid.eq(0),
-                valid.eq(0),
-                chosen_valid.eq(0),
-                ready.eq(0),
             ]
 
         m.d.comb += [
             self.trace.tag.eq(probe.reference.tag),
             self.trace.carries.eq(probe.reference.carries),
             self.trace.probe.eq(probe.reference.slots),
-            self.trace.slot.eq(slot),
+            self.trace.slot.eq(self._slot),
             self.trace.address.eq(does.at),
             self.trace.word.eq(does.word),
             self.trace.factors.eq(factors),
             self.trace.joins.eq(joins),
         ]
 
-    def _look_up_comparison(
-        self, m: Module, does: data.View, instruction: data.View, held: Value, window: data.View
-    ) -> None:
-        """Connects the operands of a CMP: the outcome from the factor array, or the two attributes."""
-        if self.config.lanes:
-            m.d.comb += does.held.eq(held.bit_select(instruction.factor, 1))
-            return
-        cmp = data.View(FIELDS[isa.Cmp], instruction.word)
+    def _does_layout(self) -> data.StructLayout:
+        """Layout of the decoded instruction in execution: its operands `a` and `b` and result register `r`, its
+        fields as a jump and as a JOIN, and the outcome of a comparison, or its two sides."""
+        return data.StructLayout(
+            {
+                "a": 1,
+                "b": 1,
+                "r": 6,
+                "writes": 1,
+                "conjunction": 1,
+                "cmp": 1,
+                "join": 1,
+                "again": 1,
+                "tag": TAG_BITS,
+                "jumps": 1,
+                "jumps_if_none": 1,
+                "target": ADDRESS_BITS,
+                "last": 1,
+                "at": ADDRESS_BITS,
+                "word": isa.WORD_BITS,
+                "held": 1,
+                "left": self._compared_bits,
+                "right": self._compared_bits,
+                "condition": 3,
+            }
+        )
+
+
+def _chosen_layout(does: data.Layout) -> data.StructLayout:
+    """Layout of the next instruction, whose operands are half selected: for each its register number, and
+    the value of that register in every group."""
+    operand = data.StructLayout({"number": _GROUP_BITS + 2, "group": isa.REGISTERS // _GROUP})
+    return data.StructLayout({"does": does, "a": operand, "b": operand})
+
+
+class ArrayExecution(ExecutionUnit):
+    """Execution behind a factor array, which has found the outcomes of all comparisons. If the tag of a probe has
+    rows, these decide its pairs (`RowDecider`), a row per cycle. All other pairs run the program from the
+    instruction after the leading run of CMPs, whose outcomes they begin with. No `attributes` are needed."""
+
+    def _known(self, register: int) -> Value:
+        source = self._program.sources[register]
+        return source.known & self._pair.held.bit_select(source.factor, 1)
+
+    def _decide_by_rows(self, m: Module) -> None:
+        probes, decider, pair = self._probes, self._decider, self._pair
+        probe = probes.deciding
+        resumed = probes.was_left & (pair.slot == probes.left_slot)
+        step, after_it = Signal(ROWS_BITS), Signal(ROWS_BITS, init=1)
+        factors_held = Cat(pair.held, Const(0, _FACTORS - self.config.factors))
+        m.d.comb += [
+            decider.row.eq(probe.row + step),
+            decider.has.eq(Cat(factors_held, self.hit_bits, probe.bits)),
+            decider.slot.eq(pair.slot),
+            decider.pc.eq(step),
+            decider.again.eq(resumed & (step < probes.left_pc)),
+        ]
+        by_rows = probe.rows != 0
+        with m.If(self._waits & pair.some & by_rows & self._emitter.room):
+            m.d.comb += decider.asked.eq(1)
+            m.d.sync += [step.eq(after_it), after_it.eq(after_it + 1)]
+            with m.If(after_it == probe.rows):
+                m.d.comb += [self._taken.eq(1), probes.decided.eq(pair.end)]
+                m.d.sync += [step.eq(0), after_it.eq(1)]
+        with m.If(self.rewind):
+            m.d.sync += [step.eq(0), after_it.eq(1)]
+
+    def _look_up(self, m: Module, does: data.View) -> None:
+        m.d.comb += does.held.eq(self._held.bit_select(self._instruction.factor, 1))
+
+    def _compare(self, does: data.View) -> Value:
+        return does.held
+
+
+class SerialExecution(ExecutionUnit):
+    """Execution without a factor array: every pair runs the whole program, and each CMP compares the two
+    attributes itself. No probe has rows; ends of probes take the way through the decider all the same."""
+
+    def __init__(self, config: DeviceConfig, number: int) -> None:
+        self._compared_bits = config.attribute_width
+        super().__init__(config, number)
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        m.d.comb += self.hold.eq(self._probes.busy)
+        return m
+
+    def _look_up(self, m: Module, does: data.View) -> None:
+        cmp = data.View(FIELDS[isa.Cmp], self._instruction.word)
         m.d.comb += [
             does.left.eq(self.attributes[cmp.probe_stream][cmp.probe_attribute]),
-            does.right.eq(window[cmp.window_attribute]),
+            does.right.eq(self._window[cmp.window_attribute]),
             does.condition.eq(cmp.condition),
             does.held.eq(
                 self._probes.deciding.reference.carries.bit_select(cmp.probe_stream, 1)
@@ -428,44 +536,6 @@ class ExecutionUnit(wiring.Component):
             ),
         ]
 
-    def _compared(self, does: data.View) -> Value:
-        if self.config.lanes:
-            return does.held
+    def _compare(self, does: data.View) -> Value:
         a, b = does.left, does.right
         return does.held & decide(does.condition, a < b, a == b)
-
-
-def _does_layout(config: DeviceConfig) -> data.StructLayout:
-    """Layout of the decoded instruction in execution: its operands `a` and `b` and result register `r`, its
-    fields as a jump and as a JOIN, and the outcome of a comparison or, without lanes, its two sides."""
-    width = 0 if config.lanes else config.attribute_width
-    return data.StructLayout(
-        {
-            "a": 1,
-            "b": 1,
-            "r": 6,
-            "writes": 1,
-            "conjunction": 1,
-            "cmp": 1,
-            "join": 1,
-            "again": 1,
-            "tag": TAG_BITS,
-            "jumps": 1,
-            "jumps_if_none": 1,
-            "target": ADDRESS_BITS,
-            "last": 1,
-            "at": ADDRESS_BITS,
-            "word": isa.WORD_BITS,
-            "held": 1,
-            "left": width,
-            "right": width,
-            "condition": 3,
-        }
-    )
-
-
-def _chosen_layout(config: DeviceConfig) -> data.StructLayout:
-    """Layout of the next instruction, whose operands are half selected: for each its register number, and
-    the value of that register in every group."""
-    operand = data.StructLayout({"number": _GROUP_BITS + 2, "group": isa.REGISTERS // _GROUP})
-    return data.StructLayout({"does": _does_layout(config), "a": operand, "b": operand})

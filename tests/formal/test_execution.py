@@ -19,7 +19,7 @@ from seustream.hdl.control_words import NEEDS_BITS, Target
 from seustream.hdl.decider import RowDecider, join_layout
 from seustream.hdl.decoding import FIELDS, PATTERNS
 from seustream.hdl.emitter import Emitter
-from seustream.hdl.execution import ExecutionUnit
+from seustream.hdl.execution import ArrayExecution, SerialExecution
 from seustream.hdl.factors import decide
 from seustream.hdl.ports import TableBus
 from seustream.hdl.probe_queue import ProbeQueue
@@ -192,7 +192,7 @@ class ExecutionIsTheProgram(Specification):
         if by_rows and fault:
             parts["RowDecider"] = altered(RowDecider, fault, **ADDRESS, **TAG, **ROWS, **BUS)
             changes = ()
-        self.make = altered(ExecutionUnit, *changes, **parts)
+        self.make = altered(ArrayExecution if lanes else SerialExecution, *changes, **parts)
 
     def describe(self, m: Module) -> None:
         config = small(streams=3, depth=2, lanes=self.lanes, factors=2, attribute_width=1)

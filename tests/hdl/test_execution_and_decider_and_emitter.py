@@ -1,4 +1,4 @@
-"""Tests ExecutionUnit on random programs: each pair against `programs.execute`, instruction by
+"""Tests ArrayExecution and SerialExecution on random programs: each pair against `programs.execute`, instruction by
 instruction; and joined tuples exactly once, also where a probe is left and taken up again."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from seustream.hdl.control_words import (
     ControlOperation,
     Target,
 )
-from seustream.hdl.execution import ExecutionUnit
+from seustream.hdl.execution import ArrayExecution, SerialExecution
 from seustream.hdl.layouts import CONTEXTS
 from seustream.hdl.program import AreaProgram
 from tests.hdl.bench import Bench, Driver, Load, Scoreboard, simulate
@@ -29,8 +29,8 @@ from tests.hdl.test_factors import HOLDS
 _NUMBER = 1
 _CONFIG = dataclasses.replace(CONFIGURATIONS["tiny"], streams=4, attribute_width=8)
 CASES = {
-    "lanes": lambda: ExecutionUnit(_CONFIG, _NUMBER),
-    "serial": lambda: ExecutionUnit(dataclasses.replace(_CONFIG, lanes=0, indexes=0), _NUMBER),
+    "lanes": lambda: ArrayExecution(_CONFIG, _NUMBER),
+    "serial": lambda: SerialExecution(dataclasses.replace(_CONFIG, lanes=0, indexes=0), _NUMBER),
 }
 
 
@@ -260,7 +260,7 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
             ready
             and bench.bits("may_enter")
             and chance.random() >= idle
-            and not (serial and bench.bits("busy"))
+            and not (serial and bench.bits("hold"))
         ):
             enter = queues[ready[-1]][taken[ready[-1]]]
         if enter is not None:
@@ -307,7 +307,7 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
         await bench.settle()
         assert not bench.bits("offer.emit")
         assert not bench.bits("executed")
-        assert not bench.bits("busy")
+        assert not bench.bits("hold")
         await bench.clock()
 
 

@@ -94,10 +94,10 @@ def test_names_and_detours_do_not_count() -> None:
         ({"start": 1}, "left"),
         ({"content": 5}, "left"),
     ],
-    ids=str,
+    ids=["other gate", "gates exchanged", "crossed", "placed apart", "start", "content"],
 )
 def test_a_change_is_told(change: dict, told: str) -> None:
-    gates = change.pop("gates", (both, less))
-    said = differing(of(*gates, **change), of(both, less))
+    members = {"gates": (both, less), **change}
+    said = differing(of(*members.pop("gates"), **members), of(both, less))
     assert said
     assert any(line.startswith("only here: ") and told in line for line in said), said
