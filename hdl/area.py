@@ -295,13 +295,5 @@ class JoinArea(wiring.Component):
                 index.key.eq(self.keys[attribute.number]),
                 index.insert.eq(insert & attribute.used),
             ]
-            m.d.comb += [
-                index.seed.eq(seed),
-                index.slot.eq(slot),
-                index.ask.eq(scanner.ask[number]),
-                index.bucket.eq(scanner.bucket),
-                scanner.ready[number].eq(index.ready),
-                scanner.newest[number].eq(index.newest),
-                index.after.eq(scanner.after),
-                scanner.older[number].eq(index.older),
-            ]
+            m.d.comb += [index.seed.eq(seed), index.slot.eq(slot)]
+            wiring.connect(m, scanner.lookups[number], index.lookup)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.hashing import seed_bits
 from seustream.hdl.layouts import Layouts
+from seustream.hdl.ports import IndexLookup
 
 _PART = 8
 
@@ -53,10 +54,7 @@ class EqualityIndex(wiring.Component):
     seed                  in: seed of the hash, held
     insert, key, slot     in: pulse: `slot` has attribute value `key`; slots come in order, except when all are
                           inserted again
-    ask, bucket           in: request for the newest slot of a bucket
-    ready                 out: an ask is accepted in the next cycle
-    newest                out: the slot, 2 cycles after the ask
-    after, older          in, out: a slot; the next older slot of its chain and the mark of `after`, 2 cycles later
+    lookup                in (`IndexLookup`)
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -69,12 +67,7 @@ class EqualityIndex(wiring.Component):
                 "insert": In(1),
                 "key": In(config.attribute_width),
                 "slot": In(slot),
-                "ask": In(1),
-                "bucket": In(layouts.bucket_bits),
-                "ready": Out(1),
-                "newest": Out(slot),
-                "after": In(slot),
-                "older": Out(layouts.link),
+                "lookup": In(IndexLookup(config)),
             }
         )
 
@@ -83,7 +76,9 @@ class EqualityIndex(wiring.Component):
         layouts = self.layouts
         slot, bits, depth = layouts.slot_bits, layouts.bucket_bits, self.config.depth
         # Pipeline stages: hash, bucket, newest before, link.
-        put = data.StructLayout({"valid": 1, "slot": slot, "lap": 1, "mark": len(self.older.mark)})
+        put = data.StructLayout(
+            {"valid": 1, "slot": slot, "lap": 1, "mark": len(self.lookup.older.mark)}
+        )
         hashes, olds, links = (Signal(put, name=name) for name in ("hashes", "olds", "links"))
         # Starts as the opposite of the tables' initial value, so that an entry never written counts as overwritten.
         lap, last_slot = Signal(init=1), Signal(slot)
@@ -111,7 +106,7 @@ class EqualityIndex(wiring.Component):
         m.submodules.older = older = memory.Memory(shape=layouts.link, depth=depth, init=[])
         older_write, older_read = older.write_port(), older.read_port()
         m.d.comb += [
-            to.eq(Mux(hashes.valid, bucket(parts, bits), self.bucket)),
+            to.eq(Mux(hashes.valid, bucket(parts, bits), self.lookup.bucket)),
             # The read port returns the content before this cycle's write.
             newest_read.addr.eq(to),
             newest_read.en.eq(1),
@@ -119,7 +114,7 @@ class EqualityIndex(wiring.Component):
             newest_write.data.slot.eq(hashes.slot),
             newest_write.data.lap.eq(hashes.lap),
             newest_write.en.eq(hashes.valid),
-            older_read.addr.eq(self.after),
+            older_read.addr.eq(self.lookup.after),
             older_read.en.eq(1),
             older_write.addr.eq(links.slot),
             # Written less than a lap ago: further on in the lap before, or less far in this one.
@@ -127,8 +122,8 @@ class EqualityIndex(wiring.Component):
             older_write.data.slot.eq(Mux(stays, before.slot, links.slot)),
             older_write.data.mark.eq(links.mark),
             older_write.en.eq(links.valid),
-            self.ready.eq(~self.insert),
-            self.newest.eq(before.slot),
+            self.lookup.ready.eq(~self.insert),
+            self.lookup.newest.eq(before.slot),
         ]
-        m.d.sync += [before.eq(newest_read.data), self.older.eq(older_read.data)]
+        m.d.sync += [before.eq(newest_read.data), self.lookup.older.eq(older_read.data)]
         return m

@@ -119,6 +119,31 @@ class JoinedProbes(wiring.Signature):
         )
 
 
+class IndexLookup(wiring.Signature):
+    """From a chain walker to an equality index: steps along the chains of its buckets.
+
+    ask      out: look up the newest slot of a bucket
+    bucket   out: it, valid with `ask`
+    ready    in: an ask is accepted in the next cycle
+    newest   in: the newest slot of the bucket, 2 cycles after the ask
+    after    out: a slot
+    older    in: the next older slot of its chain and the mark of `after` (`Layouts.link`), 2 cycles later
+    """
+
+    def __init__(self, config: DeviceConfig) -> None:
+        layouts = Layouts(config)
+        super().__init__(
+            {
+                "ask": Out(1),
+                "bucket": Out(layouts.bucket_bits),
+                "ready": In(1),
+                "newest": In(layouts.slot_bits),
+                "after": Out(layouts.slot_bits),
+                "older": In(layouts.link),
+            }
+        )
+
+
 class JoinedOffer(wiring.Signature):
     """From an area to the router: the joined tuple that is sent next.
 

@@ -14,7 +14,7 @@ from seustream.hdl.control_words import TERMS
 from seustream.hdl.factors import BUFFER_BITS, FACTOR, FactorArray, kept_at, put_layout
 from seustream.hdl.layouts import TAG_BITS, Layouts
 from seustream.hdl.loader import staged_layout
-from seustream.hdl.ports import Meter
+from seustream.hdl.ports import IndexLookup, Meter
 from seustream.hdl.walk import ChainWalker
 
 _ROWS_WAITING = 16
@@ -59,7 +59,7 @@ class Scanner(wiring.Component):
     tag, worth            out, in: route tag of a probe; a cycle later, which of its pairs are of interest
     wait                  in: no row can be read in the next cycle
     row, tuples           out, in: of the window buffer
-    ask, bucket, ready, newest, after, older   of the indexes (`ChainWalker`)
+    lookups     out, per index (`IndexLookup`)
     pairs       out: stream of pairs of interest, with the end of each probe
     tally, ended   out: number of pairs compared for a probe, valid with the pulse `ended`
     freed       out: pulse: the comparisons of the oldest probe are no longer needed
@@ -88,12 +88,7 @@ class Scanner(wiring.Component):
                 "wait": In(1),
                 "row": Out(self.row_bits),
                 "tuples": In(data.ArrayLayout(layouts.attributes, self.banks)),
-                "ask": Out(config.indexes),
-                "bucket": Out(layouts.bucket_bits),
-                "ready": In(config.indexes),
-                "newest": In(data.ArrayLayout(slot, config.indexes)),
-                "after": Out(slot),
-                "older": In(data.ArrayLayout(layouts.link, config.indexes)),
+                "lookups": Out(IndexLookup(config)).array(config.indexes),
                 "pairs": Out(stream.Signature(pair_layout(config))),
                 "tally": Out(layouts.pointer_bits),
                 "ended": Out(1),
@@ -119,10 +114,14 @@ class Scanner(wiring.Component):
         self._may_issue = Signal()
         m.submodules.walker = walker = ChainWalker(self.config)
         wiring.connect(m, wiring.flipped(self.staged), walker.staged)
-        for name, member in walker.signature.members.items():
-            if name not in ("staged", "items", "working"):
-                inner, outer = getattr(walker, name), getattr(self, name)
-                m.d.comb += inner.eq(outer) if member.flow is In else outer.eq(inner)
+        for lookup, its in zip(self.lookups, walker.lookups, strict=True):
+            wiring.connect(m, its, wiring.flipped(lookup))
+        m.d.comb += [
+            self.begin.eq(walker.begin),
+            walker.may_begin.eq(self.may_begin),
+            walker.resume.eq(self.resume),
+            walker.resume_slot.eq(self.resume_slot),
+        ]
         # A scan continues after the walker has finished with its probe.
         scanning = self._rows(m, walker.items)
         m.d.comb += self.meter.working.eq((walker.working | scanning) & ~self.meter.blocked)

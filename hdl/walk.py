@@ -11,6 +11,7 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.factors import BUFFER_BITS
 from seustream.hdl.layouts import Layouts
 from seustream.hdl.loader import staged_layout
+from seustream.hdl.ports import IndexLookup
 
 PROBES = 5
 """Probes walked at once: as many as there are cycles between two steps along a chain."""
@@ -58,11 +59,7 @@ class ChainWalker(wiring.Component):
     staged, begin       in, out: stream of probes, taken while fewer than sixteen wait to be walked; pulse: one is taken
     may_begin           in: one may be taken in the next cycle
     resume, resume_slot in: the staged probe was begun before: resume at this slot
-    ask, bucket, ready  out, out, in: per index: request for the newest slot of this bucket; a request is accepted
-                        in the next cycle
-    newest              in: per index, this slot, 2 cycles later
-    after, older        out, in: slot on a chain; per index, the next older slot of its chain and the mark of `after`,
-                        2 cycles later
+    lookups             out, per index (`IndexLookup`)
     items               out: stream of tuples to be compared
     working             out: there is a probe here
     """
@@ -78,12 +75,7 @@ class ChainWalker(wiring.Component):
                 "may_begin": In(1),
                 "resume": In(1),
                 "resume_slot": In(slot),
-                "ask": Out(config.indexes),
-                "bucket": Out(layouts.bucket_bits),
-                "ready": In(config.indexes),
-                "newest": In(data.ArrayLayout(slot, config.indexes)),
-                "after": Out(slot),
-                "older": In(data.ArrayLayout(layouts.link, config.indexes)),
+                "lookups": Out(IndexLookup(config)).array(config.indexes),
                 "items": Out(stream.Signature(item_layout(config))),
                 "working": Out(1),
             }
@@ -153,7 +145,8 @@ class ChainWalker(wiring.Component):
         # no probe is taken; this way `ready` to the loader comes from a register.
         quiet, moves = Signal(), Signal()
         looks, offset = stages[0].probe, Signal(self.layouts.slot_bits)
-        asked = self.ready.all() if self.config.indexes else Const(1)
+        ready = Cat(lookup.ready for lookup in self.lookups)
+        asked = ready.all() if self.config.indexes else Const(1)
         begun = (self._begun - self._fetched)[: len(self._begun)]
         room = Mux(self.begin, begun < BEGUN - 1, begun < BEGUN)
         m.d.comb += [
@@ -179,15 +172,20 @@ class ChainWalker(wiring.Component):
                 stages[0].buffer.eq(staged.buffer),
             ]
         if self.config.indexes:
-            m.d.comb += [
-                self.ask.eq(Mux(here[0] & looks.walks, 1 << looks.chains, 0)),
-                self.bucket.eq(looks.bucket),
-            ]
+            ask = Signal(len(self.lookups))
+            newest = Signal(data.ArrayLayout(self.layouts.slot_bits, len(self.lookups)))
+            m.d.comb += ask.eq(Mux(here[0] & looks.walks, 1 << looks.chains, 0))
+            for number, lookup in enumerate(self.lookups):
+                m.d.comb += [
+                    lookup.ask.eq(ask[number]),
+                    lookup.bucket.eq(looks.bucket),
+                    newest[number].eq(lookup.newest),
+                ]
             answered, offsets, judged = (stage.probe for stage in stages[2:])
             m.d.sync += [
                 stages[2].known.eq(self._known_long(m, looks.bucket)),
-                offsets.candidate.eq(self.newest[answered.chains]),
-                offset.eq(self.newest[answered.chains] - answered.tail),
+                offsets.candidate.eq(newest[answered.chains]),
+                offset.eq(newest[answered.chains] - answered.tail),
                 judged.slot.eq(offsets.candidate),
                 judged.before.eq(offset),
                 judged.visible.eq(offset < offsets.count),
@@ -293,11 +291,13 @@ class ChainWalker(wiring.Component):
         m.d.sync += room.eq(self._enters | (level < _WAITING - 1))
 
         if self.config.indexes:
-            m.d.comb += self.after.eq(asks.slot)
+            older = Signal(data.ArrayLayout(self.layouts.link, len(self.lookups)))
+            for at, lookup in enumerate(self.lookups):
+                m.d.comb += [lookup.after.eq(asks.slot), older[at].eq(lookup.older)]
             m.d.sync += Cat(under_way).eq(Cat(asks.walks & asks.asks & room, under_way))
             asker, judge = self._probes[2:4]
             link = Signal(self.layouts.link)
-            m.d.comb += link.eq(self.older[asker.chains])
+            m.d.comb += link.eq(older[asker.chains])
             m.d.sync += [
                 offset.eq(link.slot - asker.tail),
                 candidate.eq(link.slot),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from amaranth.hdl import Array, Cat, Const, Module, Mux, ResetInserter, Signal, Value
-from amaranth.lib import data
+from amaranth.lib import data, wiring
 
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import TERMS
@@ -76,7 +76,7 @@ class ScannerMeetsAll(Specification):
         flush = anything(m, 1, "flush")
         m.submodules.scanner = ResetInserter(flush)(made)
         drive(m, scanner, "staged", "may_begin", "tuples", "factors", "last_turn", "put",
-              "resume", "pairs", "ready", "newest", "older", "wait", "worth")  # fmt: skip
+              "resume", "pairs", "lookups", "wait", "worth")  # fmt: skip
         bits, banks = len(scanner.resume_slot), scanner.banks
         bank_bits = scanner.bank_bits
 
@@ -306,13 +306,8 @@ class WalkMeetsAllOfItsBucket(ScannerMeetsAll):
             index.insert.eq(insert),
             index.slot.eq(head),
             index.key.eq(Mux(here & this, stored[:1], key)),
-            index.ask.eq(scanner.ask),
-            index.bucket.eq(scanner.bucket),
-            index.after.eq(scanner.after),
-            scanner.ready.eq(index.ready),
-            scanner.newest[0].eq(index.newest),
-            scanner.older[0].eq(index.older),
         ]
+        wiring.connect(m, scanner.lookups[0], index.lookup)
         begins = anything(m, bits + 1, "back")
         with m.If(scanner.begin):
             self.assume(m, (begins <= filled) & (probe.count <= begins))

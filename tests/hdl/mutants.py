@@ -255,7 +255,7 @@ FAULTS = [
     Fault("a request that waits is lost", "fetch.py",
           "first.eq(Mux(full, second, request.payload))", "first.eq(request.payload)"),
     Fault("asked for while it is exchanged", "index.py",
-          "self.ready.eq(~self.insert)", "self.ready.eq(1)"),
+          "self.lookup.ready.eq(~self.insert)", "self.lookup.ready.eq(1)"),
     Fault("linked to the slot after", "index.py",
           "older_write.addr.eq(links.slot)", "older_write.addr.eq(olds.slot)"),
     Fault("lower limit of two off by one", "query_search.py",

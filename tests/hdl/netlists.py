@@ -19,7 +19,6 @@ import hashlib
 import inspect
 import json
 import os
-import pickle
 import re
 import subprocess
 import sys
@@ -96,7 +95,7 @@ class Netlist:
     """Cells and nets with their first colours, and the pins that connect them: by pin a label, the
     number of a cell and the number of a net."""
 
-    names: list[str]
+    names: NDArray[np.str_]
     cells: Colours
     nets: Colours
     labels: Colours
@@ -145,7 +144,7 @@ def _read(module: dict[str, Any]) -> Netlist:
     first = [(ports[net] + starts.get(net, 0)) & _MASK for net in range(len(nets))]
     labels, cell_of, net_of = zip(*pins, strict=True)
     return Netlist(
-        list(module["cells"]),
+        np.array(list(module["cells"])),
         np.array(colours, np.uint64),
         np.array(first, np.uint64),
         np.array(labels, np.uint64),
@@ -257,13 +256,13 @@ def kept(rtlil: str, folder: Path | None) -> Netlist:
     """Returns the netlist of a design, kept in a folder from an earlier run if it is there."""
     if folder is None:
         return netlist(rtlil)
-    file = (
-        folder / f"{hashlib.sha256((rtlil + inspect.getsource(_read)).encode()).hexdigest()[:32]}"
-    )
+    about = rtlil + _SCRIPT + inspect.getsource(_read)
+    file = folder / f"{hashlib.sha256(about.encode()).hexdigest()[:32]}.npz"
     if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(pickle.dumps(netlist(rtlil)))
-    return pickle.loads(file.read_bytes())
+        np.savez_compressed(file, **dataclasses.asdict(netlist(rtlil)))
+    with np.load(file) as arrays:
+        return Netlist(**arrays)
 
 
 def main() -> int:

@@ -91,25 +91,25 @@ async def a_walk_meets_every_tuple_of_its_bucket(dut: object) -> None:
                 await step(True)
                 await bench.clock()
             for _ in range(4 * depth):
-                bench.set("ask", newest)
-                bench.set("bucket", bucket(key))
-                bench.set("after", after)
+                bench.set("lookup.ask", newest)
+                bench.set("lookup.bucket", bucket(key))
+                bench.set("lookup.after", after)
                 while True:
                     # It announces this a cycle before.
                     ready = inserted < bench.cycle - 1 or not newest
                     await step(True)
-                    assert bench.bits("ready") == (inserted < bench.cycle)
+                    assert bench.bits("lookup.ready") == (inserted < bench.cycle)
                     put_off += not ready
                     await bench.clock()
                     if ready:
                         break
-                bench.set("ask", 0)
-                bench.set("after", chance.randrange(depth))
+                bench.set("lookup.ask", 0)
+                bench.set("lookup.after", chance.randrange(depth))
                 await step(True)
                 await bench.clock()
                 await step(True)
-                link = {} if newest else bench.get("older")
-                after = bench.bits("newest") if newest else link["slot"]
+                link = {} if newest else bench.get("lookup.older")
+                after = bench.bits("lookup.newest") if newest else link["slot"]
                 await bench.clock()
                 if not newest and link["mark"] != bucket(key) % (1 << MARK_BITS):
                     foreign += 1  # the last one met is of another bucket

@@ -197,9 +197,9 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
             ready, others_ready = chance.random() >= idle, chance.random() >= idle / 2
             takes, takes_next = takes_next, ready
             if config.indexes:
-                bench.set("newest", [chance.randrange(depth), newest[0]])
-                bench.set("older", [{}, older[0]])
-                bench.set("ready", ready << 1 | others_ready)
+                bench.set_each("lookups", "newest", [chance.randrange(depth), newest[0]])
+                bench.set_each("lookups", "older", [{}, older[0]])
+                bench.set_each("lookups", "ready", [others_ready, ready])
             flush = chance.random() < flushes and probes < most_probes - 2
             if flush:  # a probe that begins or is taken in this cycle does not count
                 bench.dut.rst.value = 1
@@ -218,12 +218,12 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
             newest.append(chance.randrange(depth))
             older.append({})
             if config.indexes:
-                after = bench.bits("after")
+                after = bench.get_same("lookups", "after")
                 older[-1] = {"slot": before_it[after], "mark": marks[after]}
-            if config.indexes and bench.bits("ask"):
-                assert bench.bits("ask") == 2
+            if config.indexes and bench.bits_each("lookups", "ask"):
+                assert bench.bits_each("lookups", "ask") == 2
                 seen["put off"] += not takes
-                of_bucket = ages.get(bench.bits("bucket"))
+                of_bucket = ages.get(bench.get_same("lookups", "bucket"))
                 if takes and of_bucket:
                     newest[-1] = (start + of_bucket[-1]) % depth
             newest.popleft()
