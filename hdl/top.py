@@ -6,23 +6,21 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from seustream.hdl.arbiter import RoundRobin
 from seustream.hdl.area import JoinArea
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control import COMMAND, RESPONSE, ControlUnit
-from seustream.hdl.control_words import Target
+from seustream.hdl.drain import RawDrain
 from seustream.hdl.fetch import TupleFetch
 from seustream.hdl.grouping import GroupingUnit
-from seustream.hdl.layouts import STREAM_BITS, Layouts
+from seustream.hdl.hand_over import HandOver
+from seustream.hdl.layouts import Layouts
 from seustream.hdl.output import Output
 from seustream.hdl.ports import WORD, registered
+from seustream.hdl.raw_routes import RawRoutes
 from seustream.hdl.replay import Replay
 from seustream.hdl.router import Router
 from seustream.hdl.selection import SelectionUnit
 from seustream.hdl.sequencer import Sequencer
-
-_STILL = 8
-"""Consecutive cycles without anything in flight."""
 
 
 class Wjasip(wiring.Component):
@@ -64,7 +62,8 @@ class Wjasip(wiring.Component):
         m = Module()
         config = self.config
         n = config.streams
-        m.submodules.control = self._control = control = ControlUnit(config)
+        m.submodules.control = control = ControlUnit(config)
+        m.submodules.routes = routes = RawRoutes(config)
         m.submodules.selection = selection = SelectionUnit(config)
         m.submodules.sequencer = sequencer = Sequencer(config)
         m.submodules.router = router = Router(config)
@@ -74,15 +73,20 @@ class Wjasip(wiring.Component):
         m.submodules.fetch = fetch = TupleFetch(config, n + 2)
         m.submodules.output = output = Output(config)
         m.submodules.replay = replay = Replay(config)
+        m.submodules.leaving = leaving = HandOver(config)
 
         # Tables. Each area registers the bus itself; for the other parts it is registered here.
-        wiring.connect(m, control.tables, *(area.tables for area in areas))
+        wiring.connect(m, control.tables, routes.tables, *(area.tables for area in areas))
         for part in (selection, output):
             registered(m, control.tables, part.tables, *WORD)
-        self._raw_tables(m, sequencer)
+        m.d.comb += [
+            sequencer.stores.eq(routes.stores),
+            sequencer.groups.eq(routes.groups),
+            sequencer.destinations.eq(routes.destinations),
+        ]
 
         # Raw tuples: selection unit, sequencer, areas and output.
-        self._door(m, selection)
+        raw, results = wiring.flipped(self.raw), wiring.flipped(self.results)
         wiring.connect(m, selection.selected, sequencer.selected)
         for number, area in enumerate(areas):
             wiring.connect(m, sequencer.windows[number], area.arrivals)
@@ -98,7 +102,29 @@ class Wjasip(wiring.Component):
             output.pushed.eq(router.pushed),
             router.output_room.eq(output.room),
         ]
-        self._group(m, output)
+
+        # Results, through the grouping unit if there is one; its groups leave when raw tuples are kept back.
+        units, grouped = [selection, sequencer, router, fetch, output], Signal(init=1)
+        if config.groups:
+            m.submodules.drain = drain = RawDrain(config)
+            m.submodules.grouping = grouping = GroupingUnit(config)
+            units.append(grouping)
+            wiring.connect(m, raw, drain.coming)
+            wiring.connect(m, drain.going, selection.raw)
+            wiring.connect(m, output.results, grouping.found)
+            wiring.connect(m, grouping.results, results)
+            m.d.comb += [
+                grouping.member.eq(output.member),
+                grouping.clear.eq(control.clear),
+                grouping.drain.eq(drain.drain),
+                drain.quiet.eq(control.quiet),
+                drain.drained.eq(grouping.drained),
+                grouped.eq(grouping.idle & ~drain.draining),
+            ]
+        else:
+            wiring.connect(m, raw, selection.raw)
+            wiring.connect(m, output.results, results)
+            m.d.comb += grouped.eq(1)
 
         # Tuples in flight are counted.
         for number, part in enumerate((*areas, output)):
@@ -136,13 +162,15 @@ class Wjasip(wiring.Component):
             selection.pause.eq(control.pause),
             *(part.clear.eq(control.clear) for part in (sequencer, *areas)),
         ]
-        self._hand_over(m, areas, sequencer)
+        for number, area in enumerate(areas):
+            wiring.connect(m, area.leaving, leaving.leaving[number])
+        wiring.connect(m, leaving.handed_over, wiring.flipped(self.handed_over))
+        m.d.comb += [
+            leaving.taker.eq(sequencer.taker),
+            leaving.taken_by.eq(sequencer.taken_by),
+        ]
         m.d.comb += self.idle.eq(
-            sequencer.idle
-            & selection.idle
-            & ~self.raw.valid
-            & ~self.handed_over.valid
-            & self._grouped
+            sequencer.idle & selection.idle & ~self.raw.valid & ~self.handed_over.valid & grouped
         )
         m.d.sync += control.quiet.eq(sequencer.idle & selection.idle)
 
@@ -164,108 +192,10 @@ class Wjasip(wiring.Component):
         m.d.sync += [
             control.occupancy[number].eq(area.occupancy) for number, area in enumerate(areas)
         ]
-        common = (selection, sequencer, router, fetch, output, *self._grouping)
-        meters = [Cat(part.meter.working, part.meter.blocked) for part in common]
+        meters = [Cat(unit.meter.working, unit.meter.blocked) for unit in units]
         m.d.sync += control.meters.eq(Cat(meters, (area.meters for area in areas)))
         if self.with_trace:
             for number, area in enumerate(areas):
                 m.d.comb += self.executed[number].eq(area.executed)
                 m.d.comb += self.traces[number].eq(area.trace)
         return m
-
-    def _door(self, m: Module, selection: SelectionUnit) -> None:
-        """Passes raw tuples to the selection unit. A filler that is admitted is a drain: raw tuples after it wait
-        until nothing is in flight and the groups have left."""
-        self._drain, self._drained = Signal(name="drain"), Signal(name="drained")
-        if not self.config.groups:
-            wiring.connect(m, wiring.flipped(self.raw), selection.raw)
-            return
-        raw, drains, draining = self.raw.payload, Signal(), Signal()
-        m.d.comb += [
-            drains.eq(raw.filler & raw.admit),
-            selection.raw.payload.eq(raw),
-            selection.raw.valid.eq(self.raw.valid & ~drains & ~draining),
-            self.raw.ready.eq(selection.raw.ready & ~draining),
-        ]
-        with m.If(self.raw.valid & self.raw.ready & drains):
-            m.d.sync += draining.eq(1)
-        with m.Elif(self._drained):
-            m.d.sync += draining.eq(0)
-        # Require several consecutive idle cycles, because a tuple that has just gone in is not visible at once.
-        still = Signal(range(_STILL + 1))
-        with m.If(~draining | ~self._control.quiet):
-            m.d.sync += still.eq(0)
-        with m.Elif(still != _STILL):
-            m.d.sync += still.eq(still + 1)
-        m.d.comb += self._drain.eq(draining & (still == _STILL))
-        self._draining = draining
-
-    def _group(self, m: Module, output: Output) -> None:
-        """Connects the results to the output port, through the grouping unit if there is one."""
-        self._grouped = Signal(name="grouped", init=1)  # nothing waits there
-        self._grouping: list[GroupingUnit] = []
-        if not self.config.groups:
-            wiring.connect(m, output.results, wiring.flipped(self.results))
-            m.d.comb += self._grouped.eq(1)
-            return
-        m.submodules.grouping = grouping = GroupingUnit(self.config)
-        wiring.connect(m, output.results, grouping.found)
-        wiring.connect(m, grouping.results, wiring.flipped(self.results))
-        m.d.comb += [
-            grouping.member.eq(output.member),
-            grouping.drain.eq(self._drain),
-            grouping.clear.eq(self._control.clear),
-            self._drained.eq(grouping.drained),
-            self._grouped.eq(grouping.idle & ~self._draining),
-        ]
-        self._grouping.append(grouping)
-
-    def _raw_tables(self, m: Module, sequencer: Sequencer) -> None:
-        """Loads the sequencer's table of each stream, in two halves like all tables."""
-        bus = self._control.tables
-        for number in range(self.config.streams):
-            route = data.StructLayout({"stores": 1, "group": STREAM_BITS})
-            mine = bus.valid & (bus.target == Target.RAW_ROUTE) & (bus.unit == number)
-            leads = bus.valid & (bus.target == Target.DESTINATION) & (bus.address == number)
-            routes = [Signal(route, name=f"route_{number}_{h}") for h in range(2)]
-            destinations = [
-                Signal(self.layouts.destination, name=f"destination_{number}_{h}") for h in range(2)
-            ]
-            for h in range(2):
-                with m.If(mine & (bus.half != h)):
-                    m.d.sync += routes[h].eq(bus.data[: route.size])
-                with m.If(leads & (bus.half != h)):
-                    m.d.sync += destinations[h].eq(bus.data[: self.layouts.destination.size])
-                with m.If(bus.half == h):
-                    m.d.sync += [
-                        sequencer.stores[number].eq(routes[h].stores),
-                        sequencer.groups[number].eq(routes[h].group),
-                        sequencer.destinations[number].eq(destinations[h]),
-                    ]
-
-    def _hand_over(self, m: Module, areas: list[JoinArea], sequencer: Sequencer) -> None:
-        """Hands over the tuples that leave early, one window at a time; the raw tuple that displaces them waits."""
-        m.submodules.leaving = turns = RoundRobin(len(areas))
-        chosen, free = Signal(len(areas)), Signal()
-        waits = Signal(len(areas))  # a cycle late, because the windows are far apart
-        m.d.sync += waits.eq(Cat(area.leaving.valid for area in areas) & ~chosen)
-        m.d.comb += [
-            free.eq(~self.handed_over.valid),
-            turns.requests.eq(waits & ~chosen),
-            turns.enable.eq(free | ~chosen.any()),
-        ]
-        with m.If(turns.enable):
-            m.d.sync += chosen.eq(turns.granted)
-        handed = self.handed_over.payload
-        with m.If(self.handed_over.ready):
-            m.d.sync += self.handed_over.valid.eq(0)
-        for number, area in enumerate(areas):
-            m.d.comb += area.leaving.ready.eq(chosen[number] & free)
-            with m.If(chosen[number] & free):
-                m.d.sync += [
-                    self.handed_over.valid.eq(1),
-                    handed.stream.eq(number),
-                    handed.sequence.eq(area.leaving.payload),
-                    handed.taker.eq(sequencer.taker),
-                    handed.taken_by.eq(sequencer.taken_by),
-                ]
