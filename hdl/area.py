@@ -56,7 +56,7 @@ class JoinArea(wiring.Component):
     hits            out: pulse: a pair is taken for execution
     stalled         out: a joined tuple waits for the router
     rewound         out: pulse: a probe is left
-    meters          out, per unit: its `Meter`, a cycle late
+    meters          out, of window buffer, loader, scanner and execution unit: the `Meter`, a cycle late
     executed        out: pulse: an instruction is executed
     trace           out: which one (`Layouts.trace`), valid with `executed`
     """

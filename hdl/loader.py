@@ -46,19 +46,30 @@ class ProbeLoader(wiring.Component):
     throughput  a probe per cycle, or per as many cycles as there are factors; up to sixteen are
                 being fetched meanwhile
 
-    available, take, level, reference, brings, raw, give   in, out, out, in, in, in, out: of the probe FIFO
-    fetch                         out (`Fetching`): answers come 2 cycles after their requests at the earliest
-    context, tail, count          out, in, in: of the window buffer, 2 cycles after `context`
-    tag, plan                     out, in: of the area's probe plan, 1 cycle after `tag`
-    seed                          in: of the indexes' hash, held
-    factors, used, last_turn      in: the factors, their number, and the last turn of a row
-    put         out: the comparison of a factor
-    staged      out: stream of probes
-    attributes  out: what the probe carries; nothing for the area's own `number`, which no probe carries
-    hold        in, without lanes: the attributes of the last probe are still needed
-    freed       in: pulse: the comparisons of the oldest staged probe are no longer needed
-    flush       in: pulse: forget all probes; one taken or handed on in this cycle does not count
-    meter            out (`Meter`): the loader is busy; it waits until the area no longer needs the comparisons
+    available    in, from the probe FIFO: by level, there is a probe to take in the next cycle
+    take         out: pulse: take a probe
+    level        out: its level, valid with `take`
+    reference    in: the probe taken last (`Layouts.reference`), from the cycle after `take` on
+    brings       in: it is a raw tuple, taken for the first time; valid as `reference` is
+    raw          in: what the first raw tuple brought whose data is not given yet (`Layouts.brought`)
+    give         out: pulse: `raw` is taken
+    fetch        out (`Fetching`): answers come 2 cycles after their requests at the earliest
+    context      out, to the window buffer: a context
+    tail, count  in: its view, 2 cycles later
+    tag          out, to the area's probe plan: a route tag
+    plan         in: what is done with its probes (`Layouts.probe_plan`), 1 cycle later
+    seed         in: seed of the indexes' hash, held
+    factors      in: the factors (`FACTOR`), held while probes are here
+    used         in: number of factors, held as `factors`
+    last_turn    in: last turn of a row, held as `factors`
+    put          out: the comparison of a factor (`put_layout`, with a bit `valid`)
+    staged       out: stream of probes (`staged_layout`)
+    attributes   out: what the probe carries, by stream; nothing for the area's own `number`, which no probe carries.
+                 Without lanes it stays while `hold`
+    hold         in: the attributes of the last probe are still needed; 0 with lanes
+    freed        in: pulse: the comparisons of the oldest staged probe are no longer needed
+    flush        in: pulse: forget all probes; one taken or handed on in this cycle does not count
+    meter        out (`Meter`): blocked while the area still needs the comparisons of as many probes as there is room for
     """
 
     def __init__(self, config: DeviceConfig, number: int) -> None:

@@ -31,16 +31,17 @@ class Output(wiring.Component):
     throughput  a window test per cycle (`seustream.hdl.query_search`): a tuple per cycle if all its queries
                 have windows of one or two lengths, a tuple in 4 cycles if they have 64
 
-    tables          in: table bus (`TableBus`)
-    push, pushed    in: pulse with a reference from the router
-    room            out: there is room; may be late by `IN_FLIGHT` pushes
-    fetch           out (`Fetching`): answers come two cycles after their requests at the earliest
-    results         out: stream of delivered results, in the order of the pushes
-    member          out: how the result is grouped, valid with it
-    whole           out: attributes of components are wanted, too; held
-    done            out (`TupleDone`): tuples
-    delivered       out: number of queries that got a result 3 cycles ago
-    meter            out (`Meter`): the output is busy; a result waits to be taken
+    tables      in (`TableBus`)
+    push        in: pulse: a tuple
+    pushed      in: its reference (`Layouts.reference`), valid with `push`
+    room        out: there is room; may be late by `IN_FLIGHT` pushes
+    fetch       out (`Fetching`): answers come two cycles after their requests at the earliest
+    results     out: stream of delivered results (`Layouts.result`), in the order of the pushes
+    member      out: how the result is grouped (`Layouts.member`), valid with `results.valid`
+    whole       out: attributes of components are wanted, too; held while tuples are here
+    done        out (`TupleDone`)
+    delivered   out: number of queries that got a result 3 cycles ago
+    meter       out (`Meter`): blocked while a result waits to be taken
     """
 
     def __init__(self, config: DeviceConfig) -> None:

@@ -30,14 +30,19 @@ class ProbeFifo(wiring.Component):
     latency     take: `reference` 1 cycle later
     throughput  one push, one raw push, one take, one give and one commit per cycle
 
-    joined_probes, raw_probes   in (`JoinedProbes`, `RawProbes`)
-    available                   out: by level, there is a probe to take in the next cycle, unless a rewind comes
-    waiting                     out: by level, there is a probe not released; a cycle late
-    take, take_level, reference   in, in, out: take a probe; its reference, from the next cycle until the next take
-    brings                      out: it is a raw tuple, taken for the first time
-    raw, give                   out, in: data of the first raw tuple that is not given yet; it is given in this cycle
-    commit, commit_level        in: pulse: release the oldest probe taken of this level
-    rewind                      in: pulse: put back all probes that are not released
+    joined_probes   in (`JoinedProbes`)
+    raw_probes      in (`RawProbes`)
+    available       out: by level, there is a probe to take in the next cycle, unless a rewind comes
+    waiting         out: by level, there is a probe not released; a cycle late
+    take            in: pulse: take a probe
+    take_level      in: its level, valid with `take`
+    reference       out: it (`Layouts.reference`), from the next cycle until the next take
+    brings          out: it is a raw tuple, taken for the first time; valid as `reference` is
+    raw             out: data of the first raw tuple that is not given yet (`Layouts.brought`)
+    give            in: pulse: `raw` is given
+    commit          in: pulse: release the oldest probe taken of a level
+    commit_level    in: that level, valid with `commit`
+    rewind          in: pulse: put back all probes that are not released
     """
 
     def __init__(self, config: DeviceConfig) -> None:

@@ -49,21 +49,26 @@ class Scanner(wiring.Component):
     throughput  `lanes` pairs per cycle while none is of interest, or a candidate per cycle;
                 1 pair of interest per cycle
 
-    staged      in: stream of probes
-    begin       out: pulse: the staged probe is taken, and work on it begins
-    may_begin   in: a probe may be taken in the next cycle
-    resume, resume_slot   in: the staged probe was begun before: resume at this slot
-    factors, last_turn    in: the area's factors; the last turn of a row. A row has as many turns as there are
-                          factors for the same comparator; the plan of a probe says which turns it needs
-    put                   in: a comparison for a probe that is staged later
-    tag, worth            out, in: route tag of a probe; a cycle later, which of its pairs are of interest
-    wait                  in: no row can be read in the next cycle
-    row, tuples           out, in: of the window buffer
-    lookups     out, per index (`IndexLookup`)
-    pairs       out: stream of pairs of interest, with the end of each probe
-    tally, ended   out: number of pairs compared for a probe, valid with the pulse `ended`
-    freed       out: pulse: the comparisons of the oldest probe are no longer needed
-    meter            out (`Meter`): the scanner is busy; it has a row, but stalls on the window or the execution unit
+    staged       in: stream of probes (`staged_layout`)
+    begin        out: pulse: the staged probe is taken, and work on it begins
+    may_begin    in: a probe may be taken in the next cycle
+    resume       in: the staged probe was begun before
+    resume_slot  in: slot at which to resume it, valid with `resume`
+    factors      in: the area's factors (`FACTOR`), held while probes are here
+    last_turn    in: last turn of a row, held as `factors`. A row has as many turns as there are factors for the same
+                 comparator; the plan of a probe says which turns it needs
+    put          in: a comparison for a probe that is staged later (`put_layout`, with a bit `valid`)
+    tag          out: route tag of a probe
+    worth        in: which of its pairs are of interest (`Layouts.worth`), a cycle later
+    wait         in: no row can be read in the next cycle
+    row          out, to the window buffer: number of a row
+    tuples       in: attributes of the tuples of that row, 3 cycles later
+    lookups      out, per index (`IndexLookup`)
+    pairs        out: stream of pairs of interest, with the end of each probe (`pair_layout`)
+    ended        out: pulse: the last row of a probe is read
+    tally        out: number of pairs compared for it, valid with `ended`
+    freed        out: pulse: the comparisons of the oldest probe are no longer needed
+    meter        out (`Meter`): blocked while it has a row, but the window or the execution unit stalls it
     """
 
     def __init__(self, config: DeviceConfig) -> None:

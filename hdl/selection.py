@@ -27,13 +27,13 @@ class SelectionUnit(wiring.Component):
     latency     10 cycles plus one for each row after the first
     throughput  a row per cycle
 
-    tables           in: table bus (`TableBus`)
-    raw              in: stream of raw tuples
-    selected         out: the same stream, with selection bits and whether the tuple was admitted
-    replayed         in (`Reselecting`): stored tuples, while no raw tuples are taken
-    pause            in: take no raw tuple
-    idle             out: nothing is here
-    meter            out (`Meter`): the unit is busy; it has a tuple, but stalls on the sequencer
+    tables     in (`TableBus`)
+    raw        in: stream of raw tuples (`Layouts.raw`)
+    selected   out: the same stream, with selection bits and whether the tuple was admitted (`Layouts.selected`)
+    replayed   in (`Reselecting`): stored tuples, while no raw tuples are taken
+    pause      in: take no raw tuple
+    idle       out: nothing is here
+    meter      out (`Meter`): blocked while the sequencer does not take a tuple
     """
 
     def __init__(self, config: DeviceConfig) -> None:

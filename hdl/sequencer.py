@@ -33,21 +33,25 @@ class Sequencer(wiring.Component):
     latency     5 cycles from `selected` to the areas
     throughput  a raw tuple per cycle while they flow, otherwise one in 3 cycles if none has to wait
 
-    selected            in: stream of raw tuples with their selection bits
-    groups, stores, destinations   in: tables, per stream
-    windows             out, per window (`TupleArrivals`); `check` and `flow` come a cycle early. The oldest context is the first
-                        of its epoch
-    probes              out, per area (`RawProbes`): the raw tuple, as its view is recorded
-    offers              out (`RawOffers`): the raw tuple, from the same cycle on
-    snapshot            out: pulse, to the tuple fetch: keep a raw tuple
-    context, raw        out: its context, and the tuple (`Layouts.context`), valid with `snapshot`
-    sent, sent_context  in, from the router: number of places that a tuple made by an area went to, and its context
-    done                in, per area and the output (`TupleDone`)
-    taker, taken_by     out: stream and sequence number of the raw tuple in process
+    selected        in: stream of raw tuples with their selection bits (`Layouts.selected`)
+    stores          in, a bit per stream: its tuples are stored; held while raw tuples are here, as are the next two
+    groups          in, per stream: number of the source that it shares its sequence numbers with
+    destinations    in, per stream: where its tuples go as probes (`Layouts.destination`)
+    windows         out, per window (`TupleArrivals`); `check` and `flow` come a cycle early. The oldest context is the
+                    first of its epoch
+    probes          out, per area (`RawProbes`): the raw tuple, as its view is recorded
+    offers          out (`RawOffers`): the raw tuple, from the same cycle on
+    snapshot        out: pulse, to the tuple fetch: keep a raw tuple
+    context, raw    out: its context, and the tuple (`Layouts.context`), valid with `snapshot`
+    sent            in, from the router: number of places that a tuple made by an area went to
+    sent_context    in: its context, valid with `sent`
+    done            in, per area and the output (`TupleDone`)
+    taker           out: stream of the raw tuple in process
+    taken_by        out: its sequence number
     taken, tick, dropped   out: pulses, to be counted
-    idle                out: nothing was in flight a cycle ago, and nothing has come in
-    meter            out (`Meter`): the sequencer is busy; it waits for a context or the router
-    clear               in: pulse: set clock and counters to 0
+    idle            out: nothing was in flight a cycle ago, and nothing has come in
+    meter           out (`Meter`): blocked while it waits for a context or the router
+    clear           in: pulse: set clock and counters to 0
     """
 
     def __init__(self, config: DeviceConfig) -> None:

@@ -32,14 +32,16 @@ class Wjasip(wiring.Component):
                 per 8 cycles if a pair runs the program; a joined tuple per cycle for all areas together; a window test
                 per cycle at the output
 
-    commands, responses   in, out: streams of the control unit
-    raw                   in: stream of raw tuples in arrival order. A filler advances the clock before a leap by
+    commands, responses   in, out: streams of the control unit (`COMMAND`, `RESPONSE`)
+    raw                   in: stream of raw tuples in arrival order (`Layouts.raw`). A filler advances the clock before a leap by
                           more than half the counter range; a filler that is admitted drains all groups formed
                           before it
-    results               out: stream of delivered results; those of different raw tuples come in any order
-    handed_over           out: stream of stored tuples that left early
+    results               out: stream of delivered results (`Layouts.result`); those of different raw tuples come in
+                          any order
+    handed_over           out: stream of stored tuples that left early (`Layouts.handed_over`)
     idle                  out: nothing is in flight
-    executed, traces      out, with `trace`: per area, pulse and the instruction that is executed
+    executed              out, with `trace`, a bit per area: pulse: an instruction is executed
+    traces                out, with `trace`, per area: which one (`Layouts.trace`), valid with its bit of `executed`
     """
 
     def __init__(self, config: DeviceConfig, trace: bool = False) -> None:

@@ -53,22 +53,26 @@ class WindowBuffer(wiring.Component):
                 fetch and row: data 3 cycles after the address
     throughput  one stored tuple, one fetch and one row per cycle
 
-    arrivals         in (`TupleArrivals`). The window is not settled from `check` on until all dead tuples have left and, if
-                     one is to be stored, there is room for it; after `flow` this may come a cycle late. A tuple can
-                     be read two cycles after its `store`
-    written          out: slot in which the tuple is stored, valid with `store`
-    forget           in: pulse: the retention has changed, and nothing is in flight
-    leaving          out: stream of sequence numbers of tuples that leave early
-    context, tail, count   in, out, out: view of a context for the probe loader, 2 cycles later; it may be requested
-                     from two cycles after it was recorded
-    reading          in (`WindowReading`)
-    row, tuples      in, out: attributes of the tuples of one row of the banks, 3 cycles later, except after `whole`
-    hit, hit_take, hit_bits   in, in, out: selection bits at a slot, from the cycle after `hit_take` on
-    rewriting        in (`Rewriting`): the new bits can be read two cycles later
-    ticks, kind, rows   in: retention, held
-    clear            in: pulse: empty the window
-    occupancy        out: number of tuples stored, the distance of the pointers
-    meter            out (`Meter`): tuples are being judged; a leaving tuple is not accepted yet, or no slot is free
+    arrivals     in (`TupleArrivals`). The window is not settled from `check` on until all dead tuples have left and, if one
+                 is to be stored, there is room for it; after `flow` this may come a cycle late. A tuple can be read
+                 two cycles after its `store`
+    written      out: slot in which the tuple is stored, valid with `arrivals.store`
+    forget       in: pulse: the retention has changed, and nothing is in flight
+    leaving      out: stream of sequence numbers of tuples that leave early
+    context      in: a context; it may be asked for from two cycles after its view was recorded
+    tail, count  out: slot of the oldest tuple in its view, and number of tuples there, 2 cycles after `context`
+    reading      in (`WindowReading`)
+    row          in: number of a row of the banks
+    tuples       out: attributes of the tuples of that row, 3 cycles later, except after `reading.whole`
+    hit          in: a slot, valid with `hit_take`
+    hit_take     in: read the selection bits at `hit`
+    hit_bits     out: these bits, from the next cycle until the next `hit_take`
+    rewriting    in (`Rewriting`): the new bits can be read two cycles later
+    kind         in: kind of the retention (`RangeKind`), held
+    ticks, rows  in: greatest age, and number of tuples that are kept whatever their age, held
+    clear        in: pulse: empty the window
+    occupancy    out: number of tuples stored, the distance of the pointers
+    meter        out (`Meter`): blocked while a leaving tuple is not accepted yet, or no slot is free
     """
 
     def __init__(self, config: DeviceConfig) -> None:
