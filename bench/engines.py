@@ -15,21 +15,18 @@ The engines answer each query one after the other. `seustream bench engines:Q1,N
 
 from __future__ import annotations
 
-import shutil
 import statistics
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from bench import patterns
+from bench import java, patterns
 from bench.charts import lines
 from seustream.commands.bench import Measurement, folder, measured_before
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.statements import compile_pattern
-from seustream.errors import UserError
 
 TITLE = "engines: the fast path against FlinkCEP, Siddhi and Esper (slow)"
 LONG = True
@@ -75,10 +72,9 @@ Row = tuple[object, ...]
 def measure(parts: Sequence[str] = PARTS) -> Measurement:
     queries = [name for name in QUERIES if name in parts] or list(QUERIES)
     engines = [name for name in ENGINES if name in parts] or list(ENGINES)
-    java = [name for name in engines if name in SHARE]
-    for program in ("java", "javac", "mvn") if java else ():
-        if shutil.which(program) is None:
-            raise UserError([f"{program} is not there"], hint="engines need Java 17 and Maven")
+    theirs = [name for name in engines if name in SHARE]
+    if theirs:
+        java.check("engines need")
     again = {(query, ENGINES[engine]) for query in queries for engine in engines}
     rows = measured_before(
         "engines",
@@ -87,10 +83,10 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
     )
     with tempfile.TemporaryDirectory() as scratch:
         data = _Data(Path(scratch))
-        classes = {engine: _compiled(engine, Path(scratch)) for engine in java}
+        classes = {engine: _compiled(engine, Path(scratch)) for engine in theirs}
         for name in queries:
             rows += [_ours(name, data)] if "fast" in engines else []
-            rows += [_theirs(name, engine, classes[engine], data) for engine in java]
+            rows += [_theirs(name, engine, classes[engine], data) for engine in theirs]
     for name in QUERIES:
         counts = {row[6] for row in rows if row[0] == name and row[7] == EVENTS}
         if len(counts) > 1:
@@ -207,16 +203,9 @@ def _theirs(name: str, engine: str, classes: str, data: _Data) -> Row:
 
 def _compiled(engine: str, scratch: Path) -> str:
     """Compiles an engine's program; returns its class path."""
-    sources = folder() / "pattern_engines"
-    jars, classes = scratch / engine / "jars", scratch / engine / "classes"
-    classes.mkdir(parents=True)
-    pom = shutil.copy(sources / engine / "pom.xml", scratch / engine)
-    _run(
-        ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
-    )
-    files = [str(sources / name) for name in ("Events.java", "Query.java", f"{engine}/Main.java")]
-    _run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(classes), *files])
-    return f"{classes}:{jars}/*"
+    own = folder() / "pattern_engines"
+    files = [own / name for name in ("Events.java", "Query.java", f"{engine}/Main.java")]
+    return java.compiled(own / engine / "pom.xml", files, scratch / engine)
 
 
 def _java(
@@ -226,13 +215,6 @@ def _java(
     opened = ["java.lang", "java.util"] if engine == "flink" else []
     call = ["java", "-XX:+UseSerialGC", "-Xmx4g"]
     call += [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in opened]
-    text = _run([*call, "-cp", classes, "Main", str(data), query, str(minutes * 60_000)])
+    text = java.run([*call, "-cp", classes, "Main", str(data), query, str(minutes * 60_000)])
     first, second = (line.split() for line in text.splitlines() if line.startswith("matches "))
     return (int(first[1]), int(second[1])), (float(first[5]), float(second[5]))
-
-
-def _run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise UserError([f"{command[0]}: {done.stderr.strip() or done.stdout.strip()}"])
-    return done.stdout

@@ -10,8 +10,6 @@ whose micro-batches each have their own cost; ours has parsing and compiling in 
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seustream.errors import UserError
+from bench import java
 
 HERE = Path(__file__).parent
 FILES = 5
@@ -67,26 +65,22 @@ Figures = dict[str, tuple[int, float]]
 
 def flink(tables: Mapping[str, pa.Table]) -> Figures:
     """The figures of Flink SQL."""
-    for program in ("java", "javac", "mvn"):
-        if shutil.which(program) is None:
-            raise UserError([f"{program} is not there"], hint="Flink needs Java 17 and Maven")
+    java.check("Flink needs")
     with tempfile.TemporaryDirectory() as scratch:
-        folder, jars = Path(scratch), Path(scratch, "jars")
+        folder = Path(scratch)
         for name, table in tables.items():
             _write_text(folder / f"{name}.tsv", table)
         queries = folder / "queries.txt"
         lines = (f"{name}\t{' '.join(sql.split())}\n" for name, sql in FLINK.items())
         queries.write_text("".join(lines), encoding="utf-8")
         own = HERE / "flink"
-        fetch = ["mvn", "-q", "-B", "-f", str(own / "pom.xml"), "dependency:copy-dependencies"]
-        _run([*fetch, f"-DoutputDirectory={jars}"])
-        _run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", scratch, str(own / "Main.java")])
+        classes = java.compiled(own / "pom.xml", [own / "Main.java"], folder / "flink")
         opened = [
             f"--add-opens=java.base/{p}=ALL-UNNAMED"
             for p in ("java.lang", "java.util", "java.time")
         ]
-        java = ["java", "-Xmx2g", "-XX:+UseSerialGC", *opened, "-cp", f"{scratch}:{jars}/*", "Main"]
-        text = _run([*java, scratch, str(queries)])
+        call = ["java", "-Xmx2g", "-XX:+UseSerialGC", *opened, "-cp", classes, "Main"]
+        text = java.run([*call, scratch, str(queries)])
     found: Figures = {}
     for line in text.splitlines():
         if line.startswith("R "):
@@ -111,13 +105,6 @@ def _write_text(path: Path, table: pa.Table) -> None:
             *zip(*(c.to_pylist() for c in columns), strict=True),
         ):
             print(*cells, sep="\t", file=file)
-
-
-def _run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{command[0]} failed:\n{done.stdout[-2000:]}\n{done.stderr[:3000]}")
-    return done.stdout
 
 
 def spark(tables: Mapping[str, pa.Table]) -> Figures:
