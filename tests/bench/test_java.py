@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import java
+from bench import java, peers
 from seustream.errors import UserError
 
 
@@ -23,6 +23,7 @@ def test_the_version_of_an_engine_is_that_of_its_first_dependency(tmp_path: Path
     head = "<project><version>1</version>\n<dependencies>"
     pom.write_text(head + one.format("it", "7.8.9") + one.format("log", "1.2"))
     assert java.version(pom) == "7.8.9"
+    assert all(java.version(peers._pom(part)) for part in peers._POMS)
 
 
 def test_a_program_that_fails_says_why() -> None:

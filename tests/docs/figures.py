@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+from bench.peer_engines import ENGINES as ENGINES_OF_PEERS
 from seustream.commands import bench
 from tests.docs.blocks import ROOT
 
@@ -37,7 +39,8 @@ def filled(page: str) -> str:
 
 def results(name: str) -> dict[str, Any]:
     """Returns a benchmark's last run, each row as a mapping from column to value."""
-    found = json.loads((ROOT / "bench" / "results" / f"{name}.json").read_text("utf-8"))
+    path = bench.folder() / "results" / f"{name}.json"
+    found = json.loads(path.read_text("utf-8"))
     found["rows"] = [dict(zip(found["head"], row, strict=True)) for row in found["rows"]]
     return found
 
@@ -122,6 +125,51 @@ def joins() -> str:
         times = [f"{row['cpu us/tuple']:.3g}" for row in (ours, theirs)]
         lines.append([work, *sizes, *times, f"{ours['gain']:.2f}"])
     return _table(("work", "tuples", "window", "results", "engine", "DuckDB", "gain"), lines)
+
+
+def peers(work: str) -> str:
+    """Returns the table of a work beside other engines: processor time and, in brackets, time on the
+    clock, in microseconds a row, by window and number of rows."""
+    rows = _peers()
+    mine = {(row["engine"], row["window"], row["rows"]): row for row in rows if row["work"] == work}
+    if not mine:
+        return "Not measured yet.\n"
+    cases = sorted({case[1:] for case in mine})
+    lines = []
+    for engine, takes in ENGINES_OF_PEERS.values():
+        own = [mine.get((engine, *case)) for case in cases]
+        version = next((row["version"] for row in own if row and row["version"]), "")
+        lines.append([f"{engine} {version}".strip(), takes, *map(_peer, own)])
+    head = ("engine", "takes rows", *(f"{window:,}: {rows:,} rows" for window, rows in cases))
+    return _table(head, lines)
+
+
+def _peer(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "not measured"
+    if row["cpu us/row"] is None:
+        return str(row["remark"])
+    return f"{row['cpu us/row']:.3g} ({row['wall us/row']:.3g})"
+
+
+def faster() -> str:
+    """Names the engines that need less processor time than ours, case by case."""
+    cases: dict[str, list[str]] = {}
+    rows = _peers()
+    for row in rows:
+        if row["over ours"] is not None and row["over ours"] < 1:
+            case = f"{row['work']}, window {row['window']:,}, {row['rows']:,} rows"
+            gain = f"{row['engine']} ({1 / row['over ours']:.1f} ×)"
+            cases.setdefault(case, []).append(gain)
+    if not cases:
+        return "In none of the cases.\n" if rows else "Not measured yet.\n"
+    return "".join(f"- {case}: {', '.join(cases[case])}\n" for case in cases)
+
+
+def _peers() -> list[dict[str, Any]]:
+    """Returns the rows of other engines; none if they are not measured yet."""
+    is_there = (bench.folder() / "results" / "peers.json").exists()
+    return list(results("peers")["rows"]) if is_there else []
 
 
 def steps() -> str:
@@ -360,7 +408,8 @@ def _from_to(low: float, high: float) -> str:
 
 TABLES = {
     "papers": papers,
-    "joins": joins, "steps": steps, "queries": queries, "thousandth": thousandth, "outer": outer, "growth": growth, "nexmark": nexmark, "spark": spark, "engines": engines, "below": below, "matchers": matchers, "runs": runs_of,
+    "joins": joins, "peers_join": partial(peers, "join"), "peers_sum": partial(peers, "sum"), "faster": faster,
+    "steps": steps, "queries": queries, "thousandth": thousandth, "outer": outer, "growth": growth, "nexmark": nexmark, "spark": spark, "engines": engines, "below": below, "matchers": matchers, "runs": runs_of,
     "cycles": cycles, "configurations": configurations, "groups": groups, "scans": scans, "simulators": simulators, "clocks": clocks, "bitstreams": bitstreams,
     "largest": largest, "worked": worked, "benches": benches,
 }  # fmt: skip

@@ -46,6 +46,7 @@ MINUTES: dict[str, tuple[float, float]] = {
     "pattern_costs": (1, 3),
     "pattern_memory": (0.3, 0.3),
     "patterns": (4, 25),
+    "peers": (1, 30),
     "planners": (0.2, 0.2),
     "plans": (0.1, 0.1),
     "prefilter": (0.2, 0.2),
