@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -29,6 +30,8 @@ Streams = Mapping[str, pa.Table]
 Run = Callable[[], Callable[[], Columns]]
 """What is timed; it returns what gives its results in the form in which they are compared."""
 
+_MEMORY = 12 << 30
+"""What an engine may take; without a limit, one that keeps all pairs of a window could take the machine's."""
 _ONE = ("POLARS_MAX_THREADS", "PATHWAY_THREADS", "OMP_NUM_THREADS")
 
 
@@ -244,6 +247,7 @@ PACKAGES = {"steps": "seustream"}
 
 def main() -> None:
     engine, folder, work, window = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
     os.environ.update(dict.fromkeys(_ONE, "1"))  # read when a package is imported
     pa.set_cpu_count(1)
     streams = {path.stem: feather.read_table(path) for path in sorted(folder.glob("*.arrow"))}
