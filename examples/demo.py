@@ -58,7 +58,7 @@ STEPS = {"Verilog": 0.0, "C++": 0.25, "compiling": 0.4}
 NEXT = """
 What to try next:
   seustream sql                                  # ask by hand: streams, queries, EXPLAIN
-  seustream explain examples/network/network.xsql            # what runs where, and why
+  seustream explain examples/network/network.xsql --devices 1  # what runs where, and why
   python examples/generate.py network --tuples 3000 -o data  # rows of your own size
   the tutorial, docs/tutorial.md; a board, docs/how-to/put-it-on-a-board.md"""
 

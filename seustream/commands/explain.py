@@ -16,6 +16,8 @@ from seustream.commands.common import (
 )
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import suggest
+from seustream.compiler.pipeline import STAGES
+from seustream.devices import ENGINE, check_backend
 from seustream.engine.explain import FORMATS, SHOWN, SITES, ExplainRefused, explain, last_stage
 from seustream.engine.sites.explain import BadRecord, Block, load
 from seustream.errors import UserError
@@ -26,6 +28,7 @@ from seustream.patterns import samples
 EXAMPLES = """\
 examples:
   seustream explain q.xsql
+  seustream explain q.xsql --devices 1
   seustream explain q.xsql --stage routes --format svg -o routes.svg
 """
 
@@ -36,6 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stage",
         metavar="STAGE",
         help=f"one stage only: {', '.join(SHOWN)}",
+    )
+    parser.add_argument(
+        "--backend",
+        default=ENGINE,
+        metavar="BACKEND",
+        help="what is to run the queries, as in seustream run: the engine by itself, or a device, as"
+        " --devices and the stages of its plan ask for one, too (default: %(default)s)",
     )
     parser.add_argument(
         "--record",
@@ -72,7 +82,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError([f"there is no stage {stage!r}"], hint=suggest(stage, SHOWN, "stages"))
     if arguments.record is not None and stage != SITES:
         raise UserError(["--record is for --stage sites"])
-    c = compile_file(arguments, last_stage(stage), bounded=True, streams=streams)
+    check_backend(arguments.backend)
+    devices = None if _asks_for_device(arguments) else 0
+    c = compile_file(arguments, last_stage(stage), True, devices, streams)
     seen = {}
     if arguments.input and not is_apas(arguments):
         if c.program.patterns:
@@ -97,6 +109,15 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         write_all(arguments.output.parent, {arguments.output.name: (text + "\n").encode()})
     return 0
+
+
+def _asks_for_device(arguments: argparse.Namespace) -> bool:
+    """Returns whether the plan of a device is asked for; otherwise it is that of the engine, which
+    `seustream run` uses."""
+    asked = (
+        arguments.backend != ENGINE or arguments.devices is not None or arguments.fit == "strict"
+    )
+    return asked or arguments.stage in STAGES[STAGES.index("predicate") + 1 :]
 
 
 def _record(path: Path) -> dict[str, list[Block]]:

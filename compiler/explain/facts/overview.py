@@ -45,7 +45,10 @@ class Sizes:
 
     @property
     def chain(self) -> str:
-        """Lists the sizes in the order in which one stage turns into the next."""
+        """Lists the sizes in the order in which one stage turns into the next, or says that there is
+        no device."""
+        if not self.devices:
+            return "the engine joins: no device is asked for"
         shared = f" ({self.shared} shared)" if self.shared else ""
         parts = (
             plural(self.queries, "query", "queries"),
@@ -207,7 +210,7 @@ def overview(scope: View) -> Overview:
             areas=len(c.layout.slots),
             instructions=sum(map(len, c.programs)),
             image_bytes=len(c.image),
-            devices=len(c.placement.devices),
+            devices=0 if c.options.devices == 0 else max(len(c.placement.devices), 1),
         ),
         graph(scope),
         predicates(scope),

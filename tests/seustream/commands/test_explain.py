@@ -42,6 +42,37 @@ def test_explain(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "q.xsql", "--stage", "routes", "--query", "twice"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "device"),
+    [
+        ([], False),
+        (["--backend", "engine"], False),
+        (["--devices", "0"], False),
+        (["--devices", "1"], True),
+        (["--backend", "golden"], True),
+        (["--backend", "serial:///dev/none"], True),
+        (["--fit", "strict"], True),
+    ],
+)
+def test_the_plan_is_that_of_run(
+    arguments: list[str], device: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", "q.xsql", *arguments]) == 0
+    shown = capfd.readouterr().out
+    assert ("the engine joins: no device is asked for" in shown) is not device
+    assert ("── Routes ──" in shown) is device
+
+
+def test_a_default_backend_is_that_of_explain_too(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEUSTREAM_BACKEND", "golden")
+    assert main(["explain", "q.xsql"]) == 0
+    assert "── Routes ──" in capfd.readouterr().out
+    assert main(["explain", "q.xsql", "--backend", "gold"]) == 2
+    assert "there is no backend 'gold'" in capfd.readouterr().err
+
+
 def test_explain_with_a_sample(capfd: pytest.CaptureFixture[str]) -> None:
     Path("q.xsql").write_text(TICKS + "PATTERN A; B; C WHERE c.x - a.x > 0 WITHIN 1 s RETURN *;")
     assert main(["explain", "q.xsql", "--input", "t=t.csv", "--format", "json"]) == 0
