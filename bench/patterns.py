@@ -170,7 +170,7 @@ def _optiseq(q: ir.PatternQuery, events: list[Event]) -> tuple[int, int]:
     matcher = OptiSeq(Meaning(q), "paper", tighten=False)
     found = tests = 0
     for epoch in epochs(events):
-        found += len(matcher.advance(*epoch))
+        found += sum(1 for _ in matcher.advance(*epoch))
         tests += sum(matcher.levels)
     return found, tests
 

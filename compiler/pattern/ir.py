@@ -281,6 +281,11 @@ class PatternQuery(MatchQuery):
         return last.negated or (last.kleene and self.grouped)
 
     @property
+    def ends_with_stream(self) -> bool:
+        """Returns whether a match is known only once the stream has ended."""
+        return self.waits and self.window is None
+
+    @property
     def horizon(self) -> int | None:
         """Returns how far back a matcher must remember events: W, or 2W if the window reaches back
         from a match whose end is known late."""

@@ -309,31 +309,43 @@ class Automaton : public Matching {
         Py_RETURN_NONE;
     }
 
-    // Takes events in order: keys, times, the stages they fit, values, flags. Returns 0, or 1 if a
-    // key has too many runs, 2 if there are too many matches.
+    // Takes events in order: keys, times, the stages they fit, values, flags. The last arguments are
+    // the event to go on with, 0 in the first call, and how many events the matches of a part may
+    // have. Returns a status, or the event to go on with once matches have been taken: it stops
+    // before a later time if there are enough.
     PyObject *advance(PyObject *args) {
         PyObject *keys_, *times_, *fits_, *values_, *flags_;
-        if (!PyArg_ParseTuple(args, "OOOOO", &keys_, &times_, &fits_, &values_, &flags_)) throw Raised();
+        long long first, part;
+        if (!PyArg_ParseTuple(args, "OOOOOLL", &keys_, &times_, &fits_, &values_, &flags_, &first, &part))
+            throw Raised();
         Ints of(keys_), when(times_), fits(fits_), given(values_);
         Bytes known(flags_);
         if (stages.empty()) throw std::out_of_range("no stages");
         when.want(of.size), fits.want(of.size);
         given.want(of.size * width), known.want(of.size * width);
-        for (int64_t i = 0; i < of.size; ++i) next(when.data[i]);
-        int64_t row = base + static_cast<int64_t>(times.size());
-        times.insert(times.end(), when.data, when.data + of.size);
-        values.insert(values.end(), given.data, given.data + of.size * width);
-        flags.insert(flags.end(), known.data, known.data + of.size * width);
-        for (int64_t i = 0; i < of.size; ++i, ++row) {
+        if (first < 0 || first > of.size) throw std::out_of_range("an event that is not there");
+        if (first == 0) {
+            for (int64_t i = 0; i < of.size; ++i) next(when.data[i]);
+            times.insert(times.end(), when.data, when.data + of.size);
+            values.insert(values.end(), given.data, given.data + of.size * width);
+            flags.insert(flags.end(), known.data, known.data + of.size * width);
+        }
+        int64_t row = base + static_cast<int64_t>(times.size()) - of.size + first;
+        size_t enough = found.rows.size() + static_cast<size_t>(std::max(part, 1LL));
+        // Matches that wait are looked through with each part.
+        if (waits) enough = std::max(enough, 2 * found.rows.size());
+        for (int64_t i = first; i < of.size; ++i, ++row) {
+            if (i > first && found.rows.size() >= enough && when.data[i] > when.data[i - 1])
+                return PyLong_FromLongLong(i);
             Key &key = of_number(keys, of.data[i]);
             if (fits.data[i] == 0 && strategy != STRICT) continue;
             on_event(key, row, when.data[i], static_cast<uint64_t>(fits.data[i]));
             if (key.live) list(key, of.data[i]);
-            if (most_runs >= 0 && key.live > most_runs) return PyLong_FromLong(1);
+            if (most_runs >= 0 && key.live > most_runs) return PyLong_FromLong(TOO_MANY_RUNS);
             if (most_matches >= 0 && static_cast<int64_t>(found.size()) > most_matches)
-                return PyLong_FromLong(2);
+                return PyLong_FromLong(TOO_MANY_MATCHES);
         }
-        return PyLong_FromLong(0);
+        return PyLong_FromLong(THROUGH);
     }
 
     PyObject *retain(PyObject *args) {

@@ -122,10 +122,21 @@ struct FoundMatches {
         return std::count_if(determined.begin(), determined.end(), [=](int64_t at) { return at <= to; });
     }
 
+    int64_t until(int64_t to, int64_t most) const {
+        std::vector<int64_t> times;
+        for (int64_t at : determined)
+            if (at <= to) times.push_back(at);
+        if (static_cast<int64_t>(times.size()) <= most) return to;
+        auto first = std::min_element(times.begin(), times.end());
+        int64_t earliest = *first;
+        std::nth_element(times.begin(), times.begin() + most, times.end());
+        return std::max(earliest, times[static_cast<size_t>(most)] - 1);
+    }
+
     // Removes the matches that are certain at a time and returns them in order: when each is
     // certain, and for each stage the number of its events and the events. `numbers` are those of
     // the events from event `gone` on, which is event 0 of the result.
-    PyObject *take(int64_t to, const Ints &numbers, int64_t gone) {
+    PyObject *take(int64_t to, const Ints &numbers, int64_t gone, bool in_order) {
         std::vector<size_t> begins;
         std::vector<int64_t> given, rest;
         size_t row = 0;
@@ -150,7 +161,7 @@ struct FoundMatches {
                     if (*first < gone || *first - gone >= numbers.size)
                         throw std::out_of_range("an event without a number");
             });
-        order_matches(
+        if (!in_order) order_matches(
             given, stages, [&](int64_t match) { return determined[static_cast<size_t>(match)]; },
             [&](int64_t match, std::vector<int64_t> &text) {
                 each(match, [&](size_t, const int64_t *first, const int64_t *last) {

@@ -8,6 +8,10 @@
 
 class Matching {
   protected:
+    // What `advance` returns once all events are taken, or where it cannot go on: a key has too many
+    // runs, or there are too many matches.
+    enum Status : int64_t { THROUGH = -1, TOO_MANY_RUNS = -2, TOO_MANY_MATCHES = -3 };
+
     std::vector<int64_t> active;  // the listed keys, which have partial matches
     FoundMatches found;
     int64_t window = -1, most_matches = -1, swept = INT64_MIN, newest = INT64_MIN;
@@ -69,10 +73,21 @@ class Matching {
         return PyLong_FromLongLong(found.certain(to));
     }
 
+    // Arguments: a time, the numbers of the events from event `gone` on, `gone`, whether the matches
+    // come in order as they are.
     PyObject *take(PyObject *args) {
         PyObject *numbers_;
         long long to, gone;
-        if (!PyArg_ParseTuple(args, "LOL", &to, &numbers_, &gone)) throw Raised();
-        return found.take(to, Ints(numbers_), gone);
+        int ordered;
+        if (!PyArg_ParseTuple(args, "LOLp", &to, &numbers_, &gone, &ordered)) throw Raised();
+        return found.take(to, Ints(numbers_), gone, ordered != 0);
+    }
+
+    // Returns a time up to which so many matches are certain, or those of one time, but none after
+    // `to`.
+    PyObject *until(PyObject *args) {
+        long long to, most;
+        if (!PyArg_ParseTuple(args, "LL", &to, &most)) throw Raised();
+        return PyLong_FromLongLong(found.until(to, std::max(most, 1LL)));
     }
 };

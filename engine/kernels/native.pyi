@@ -191,9 +191,10 @@ class Rows:
         """Sets, for the next row of each key, the variables it may be, as bits, and the values that
         tests compare. A flag is 0 for NULL and 2 for a value that only `ask` can compare."""
 
-    def run(self, watermark: int, finished: bool, /) -> tuple[int, int]:
-        """Continues as far as results are certain; returns the number of matches to take and of
-        rows in them."""
+    def run(self, watermark: int, finished: bool, part: int, /) -> tuple[int, int, bool]:
+        """Continues as far as results are certain, or until matches have `part` rows; returns the
+        number of matches to take, of rows in them, and whether it is through. Otherwise it is to be
+        called again, once they have been taken."""
 
     def take(self, heads: Ints, numbers: Ints, labels: Ints, /) -> None:
         """Takes the matches, five numbers each, with their rows and the variable of each row, plus
@@ -245,21 +246,35 @@ class Automaton:
         match is certain one window after its first event. A limit of -1 means no limit."""
 
     def advance(
-        self, keys: Ints, times: Ints, fits: Ints, values: Ints, flags: npt.NDArray[np.uint8], /
+        self,
+        keys: Ints,
+        times: Ints,
+        fits: Ints,
+        values: Ints,
+        flags: npt.NDArray[np.uint8],
+        first: int,
+        part: int,
+        /,
     ) -> int:
         """Takes events with the stages they fit, as bits, and `width` values each. A value's flag
-        is 0 for NULL and 2 if only `ask` can compare it. Returns 1 if a key has too many runs, 2 if
-        there are too many matches, otherwise 0."""
+        is 0 for NULL and 2 if only `ask` can compare it. It begins with event `first`, and stops
+        before a later time once its matches have `part` events. Returns the event to go on with,
+        when the matches that are certain have been taken; -1 once all events are taken, -2 if a key
+        has too many runs, -3 if there are too many matches."""
 
     def certain(self, to: int, /) -> int:
         """Returns the number of matches that are certain at a time."""
 
+    def until(self, to: int, most: int, /) -> int:
+        """Returns a time, `to` at the latest, at which no more than `most` matches are certain, or
+        only those of one time."""
+
     def take(
-        self, to: int, numbers: Ints, gone: int, /
+        self, to: int, numbers: Ints, gone: int, ordered: bool, /
     ) -> tuple[bytes, tuple[tuple[bytes, bytes], ...]]:
         """Takes the matches that are certain at a time: when each is certain, and for each stage
-        how many events it has and which, one match after the other. They are in the order of
-        `ordered`. `numbers` are those of the events from event `gone` on, which is event 0 of the
+        how many events it has and which, one match after the other. They are put in the order
+        of `native.ordered`, unless they are `ordered` as they are. `numbers` are those of the events from event `gone` on, which is event 0 of the
         result."""
 
     def forget(self, now: int, over: bool, /) -> int:
@@ -271,17 +286,19 @@ class Automaton:
         old numbers to `out`, which has room for all, and returns how many they are."""
 
 class Subsets:
-    """Every sequence of events that fit one after the other. See `Automaton`."""
+    """Every sequence of events that fit one after the other. See `Automaton`. Matches are found in
+    order, and may go on in the next part within one time."""
 
-    def configure(self, states: Ints, stages: int, window: int, most_matches: int, /) -> None:
+    def configure(self, states: Ints, stages: int, window: int, /) -> None:
         """`states` has five numbers per state: the bit of its element, its stage, the bits of the
         elements that may not come before it, whether it is the first state of its stage, and
         whether it takes more events."""
 
-    def advance(self, keys: Ints, times: Ints, fits: Ints, /) -> int: ...
+    def advance(self, keys: Ints, times: Ints, fits: Ints, first: int, part: int, /) -> int: ...
     def certain(self, to: int, /) -> int: ...
+    def until(self, to: int, most: int, /) -> int: ...
     def take(
-        self, to: int, numbers: Ints, gone: int, /
+        self, to: int, numbers: Ints, gone: int, ordered: bool, /
     ) -> tuple[bytes, tuple[tuple[bytes, bytes], ...]]: ...
     def forget(self, now: int, over: bool, /) -> int: ...
     def retain(self, out: Ints, /) -> int: ...

@@ -228,10 +228,13 @@ class Rows {
         return t.start + 1;
     }
 
-    void search(int64_t key, Track &t) {
+    // Searches a key until its rows end, or matches with so many rows are found; returns whether it
+    // is through.
+    bool search(int64_t key, Track &t, size_t enough) {
         while (t.start < t.end()) {
+            if (numbers.size() >= enough) return false;
             Outcome outcome = attempt(t);
-            if (outcome == WAITS) return;
+            if (outcome == WAITS) return true;
             t.running = false;
             int64_t next = t.start + 1;
             if (outcome == FOUND) {
@@ -246,6 +249,7 @@ class Rows {
             unlabel(t, 0);
             t.start = next;
         }
+        return true;
     }
 
     void wake(int64_t key, Track &t) {
@@ -405,12 +409,14 @@ class Rows {
         Py_RETURN_NONE;
     }
 
-    // Continues the searches that new rows or the watermark may decide; returns the number of matches
-    // found and of rows in them.
+    // Continues the searches that new rows or the watermark may decide, until they are through or
+    // matches with so many rows are found; returns the number of matches found, of rows in them,
+    // and whether they are through.
     PyObject *run(PyObject *args) {
-        long long to;
+        long long to, part;
         int over;
-        if (!PyArg_ParseTuple(args, "Lp", &to, &over)) throw Raised();
+        if (!PyArg_ParseTuple(args, "LpL", &to, &over, &part)) throw Raised();
+        auto enough = static_cast<size_t>(std::max(part, 1LL));
         watermark = to;
         finished = over != 0;
         while (!ends.empty() && ends.top().first <= watermark) {
@@ -421,17 +427,19 @@ class Rows {
         }
         if (finished)
             for (int64_t key : active) wake(key, track(key));
-        for (int64_t key : due) {
+        size_t done = 0;
+        for (; done < due.size(); ++done) {
+            int64_t key = due[done];
             Track &t = track(key);
-            search(key, t);
+            if (!search(key, t, enough)) break;
             time(key, t);
             date(key, t);
             t.due = false;
             ran.push_back(key);
         }
-        due.clear();
-        return Py_BuildValue("nn", static_cast<Py_ssize_t>(heads.size() / 5),
-                             static_cast<Py_ssize_t>(numbers.size()));
+        due.erase(due.begin(), due.begin() + static_cast<std::ptrdiff_t>(done));
+        return Py_BuildValue("nnN", static_cast<Py_ssize_t>(heads.size() / 5),
+                             static_cast<Py_ssize_t>(numbers.size()), PyBool_FromLong(due.empty()));
     }
 
     // Takes the matches found: the kind, key, number, first row and row count of each, with their

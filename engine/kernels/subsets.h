@@ -4,6 +4,10 @@
 // events from which it can have come, and the latest start that any path back leads to. These
 // starts never decrease along a state, so the paths still within the window form the end of each
 // range: every path followed leads to a match.
+//
+// The matches that end at one time are found from their first events on, in the order in which they
+// are given out. The events that lead to an end are marked from the end back; those that may come
+// next are neighbours among the marked ones. So matches need not be in memory together.
 #pragma once
 
 #include "matching.h"
@@ -51,15 +55,25 @@ class Subsets : public Matching {
         int64_t now = INT64_MIN;
         bool listed = false;
     };
-    struct Way {
-        int32_t state, depth;
-        int64_t node;
+    // The matches of one key that end at one time, one after the other.
+    struct Ways {
+        int64_t key;
+        std::vector<std::vector<int64_t>> marked;  // by state: the nodes of matches, in order
+        size_t first = 0;                          // of the marked nodes of state 0, the next to start from
+        // A node on the way. Behind it come the marked nodes `next` to `next_end` of the next state,
+        // then those from `loop` on of its own.
+        struct Place {
+            size_t state, at, next, next_end, loop;
+            bool given;
+        };
+        std::vector<Place> path;
     };
 
     std::vector<State> states;
     std::vector<Key> keys;
-    std::vector<Way> stack, path;
-    int64_t rows = 0, held = 0;
+    std::vector<int64_t> ending;  // keys with events that end matches at the present time
+    std::vector<Ways> ways;       // a heap: the key whose match is the next one comes first
+    int64_t rows = 0, held = 0, present = INT64_MIN;
 
     // Makes the event a node of a state; returns false if no path leads there.
     bool reached(const Key &key, size_t number, Node &node) const {
@@ -84,48 +98,122 @@ class Subsets : public Matching {
         return any;
     }
 
-    // Records every path back from a node of the last state that stays within the window; returns
-    // false if there are too many.
-    bool enumerate(const Key &key, int64_t last) {
-        auto top = static_cast<int32_t>(states.size()) - 1;
-        int64_t end = key.states.back().at(last).time;
-        int64_t earliest = window < 0 ? INT64_MIN : end - window;
-        stack.assign(1, {top, 0, last});
-        while (!stack.empty()) {
-            Way way = stack.back();
-            stack.pop_back();
-            path.resize(static_cast<size_t>(way.depth));
-            path.push_back(way);
-            const State &state = states[static_cast<size_t>(way.state)];
-            const Reached &own = key.states[static_cast<size_t>(way.state)];
-            const Node &node = own.at(way.node);
-            if (way.state == 0) {
-                if (node.time >= earliest && !record(key, end)) return false;
-            } else {
-                const Reached &before = key.states[static_cast<size_t>(way.state) - 1];
-                int64_t from = std::max({node.low, before.base, before.reaching(earliest)});
-                for (int64_t one = from; one < node.high; ++one)
-                    stack.push_back({way.state - 1, way.depth + 1, one});
-            }
-            if (state.loops)
-                for (int64_t one = own.reaching(earliest); one < node.own; ++one)
-                    stack.push_back({way.state, way.depth + 1, one});
-        }
-        return true;
+    const Node &node(const Ways &one, size_t state, size_t at) const {
+        return keys[static_cast<size_t>(one.key)].states[state].at(one.marked[state][at]);
     }
 
-    bool record(const Key &key, int64_t end) {
-        found.determined.push_back(end);
+    // Marks the nodes of a key that lead to an end at this time.
+    Ways marked(int64_t number, int64_t now) const {
+        const Key &key = keys[static_cast<size_t>(number)];
+        Ways found{number, std::vector<std::vector<int64_t>>(states.size()), 0, {}};
+        int64_t earliest = window < 0 ? INT64_MIN : now - window;
+        for (size_t s = states.size(); s-- > 0;) {
+            const Reached &own = key.states[s];
+            std::vector<int64_t> &mine = found.marked[s];
+            int64_t from = std::max(own.base, own.reaching(earliest));
+            if (s + 1 == states.size()) {
+                int64_t first = own.end();
+                while (first > from && own.at(first - 1).time == now) --first;
+                for (int64_t one = first; one < own.end(); ++one) mine.push_back(one);
+            } else {
+                for (int64_t later : found.marked[s + 1]) {
+                    const Node &to = key.states[s + 1].at(later);
+                    for (from = std::max(from, to.low); from < to.high; ++from) mine.push_back(from);
+                }
+                from = std::max(own.base, own.reaching(earliest));
+            }
+            if (!states[s].loops || mine.empty()) continue;
+            int64_t last = mine.back();
+            mine.clear();
+            for (; from <= last; ++from) mine.push_back(from);
+        }
+        return found;
+    }
+
+    void enter(Ways &one, size_t state, size_t at) const {
+        const std::vector<int64_t> &mine = one.marked[state];
+        Ways::Place place{state, at, 0, 0, states[state].loops ? at + 1 : mine.size(), false};
+        if (state + 1 < states.size()) {
+            const Reached &after = keys[static_cast<size_t>(one.key)].states[state + 1];
+            const std::vector<int64_t> &next = one.marked[state + 1];
+            auto begin = std::partition_point(next.begin(), next.end(),
+                                              [&](int64_t later) { return after.at(later).high <= mine[at]; });
+            auto end = std::partition_point(begin, next.end(),
+                                            [&](int64_t later) { return after.at(later).low <= mine[at]; });
+            place.next = static_cast<size_t>(begin - next.begin());
+            place.next_end = static_cast<size_t>(end - next.begin());
+        }
+        one.path.push_back(place);
+    }
+
+    // Goes on to the next match of a key; returns false if there is none.
+    bool another(Ways &one, int64_t now) const {
+        for (;;) {
+            if (one.path.empty()) {
+                if (one.first == one.marked[0].size()) return false;
+                enter(one, 0, one.first++);
+            }
+            Ways::Place &place = one.path.back();
+            if (!place.given && place.state + 1 == states.size()) {
+                place.given = true;
+                if (node(one, place.state, place.at).time == now) return true;
+            }
+            if (place.next < place.next_end)
+                enter(one, place.state + 1, place.next++);
+            else if (place.loop < one.marked[place.state].size())
+                enter(one, place.state, place.loop++);
+            else
+                one.path.pop_back();
+        }
+    }
+
+    // Whether the present match of a key comes after that of another.
+    bool later(const Ways &a, const Ways &b) const {
+        for (size_t i = 0; i < a.path.size() && i < b.path.size(); ++i) {
+            const Ways::Place &one = a.path[i], &other = b.path[i];
+            int64_t stage = states[one.state].stage, than = states[other.state].stage;
+            if (stage != than) return stage < than;  // a prefix comes before the longer group
+            int64_t row = node(a, one.state, one.at).row, before = node(b, other.state, other.at).row;
+            if (row != before) return row > before;
+        }
+        return a.path.size() > b.path.size();
+    }
+
+    // Records matches that end at the present time, in order, until `found` has so many events;
+    // returns whether there are more.
+    bool enumerate(size_t enough) {
+        auto after = [this](const Ways &a, const Ways &b) { return later(a, b); };
+        for (int64_t key : ending) {
+            Ways one = marked(key, present);
+            if (!another(one, present)) continue;
+            ways.push_back(std::move(one));
+            std::push_heap(ways.begin(), ways.end(), after);
+        }
+        ending.clear();
+        while (!ways.empty()) {
+            if (found.rows.size() >= enough) return true;
+            if (ways.size() > 1) std::pop_heap(ways.begin(), ways.end(), after);
+            record(ways.back());
+            if (!another(ways.back(), present))
+                ways.pop_back();
+            else if (ways.size() > 1)
+                std::push_heap(ways.begin(), ways.end(), after);
+        }
+        return false;
+    }
+
+    void record(const Ways &one) {
+        found.determined.push_back(present);
         size_t count = found.counts.size();
         found.counts.resize(count + found.stages, 0);
-        for (auto way = path.rbegin(); way != path.rend(); ++way) {
-            found.rows.push_back(key.states[static_cast<size_t>(way->state)].at(way->node).row);
-            ++found.counts[count + static_cast<size_t>(states[static_cast<size_t>(way->state)].stage)];
+        for (const Ways::Place &place : one.path) {
+            found.rows.push_back(node(one, place.state, place.at).row);
+            ++found.counts[count + static_cast<size_t>(states[place.state].stage)];
         }
-        return most_matches < 0 || static_cast<int64_t>(found.size()) <= most_matches;
     }
 
-    bool on_event(Key &key, int64_t row, int64_t now, uint64_t fits) {
+    void on_event(int64_t number, int64_t row, int64_t now, uint64_t fits) {
+        Key &key = keys[static_cast<size_t>(number)];
         key.states.resize(states.size());
         if (now != key.now) {
             // An absence affects only later events, because the gap is open at both ends.
@@ -149,15 +237,16 @@ class Subsets : public Matching {
                 key.states[i].nodes.push_back(made[i]);
                 ++held;
             }
-        return !(which >> (states.size() - 1) & 1) || enumerate(key, key.states.back().end() - 1);
+        if (which >> (states.size() - 1) & 1 && (ending.empty() || ending.back() != number))
+            ending.push_back(number);
     }
 
   public:
-    // Arguments: states, then the numbers stages, window, most_matches.
+    // Arguments: states, then the numbers stages and window.
     PyObject *configure(PyObject *args) {
         PyObject *states_;
-        long long count, within, most;
-        if (!PyArg_ParseTuple(args, "OLLL", &states_, &count, &within, &most)) throw Raised();
+        long long count, within;
+        if (!PyArg_ParseTuple(args, "OLL", &states_, &count, &within)) throw Raised();
         Ints given(states_);
         for (int64_t i = 0; i + 4 < given.size; i += 5) {
             const int64_t *d = given.data + i;
@@ -167,28 +256,36 @@ class Subsets : public Matching {
         }
         if (states.empty() || states.size() > 64) throw std::out_of_range("no states, or more than 64");
         found.stages = static_cast<size_t>(count);
-        window = within, most_matches = most;
+        window = within;
         Py_RETURN_NONE;
     }
 
-    // Takes events in order: keys, times, the elements they fit. Returns 0, or 2 if there are too
-    // many matches.
+    // Takes events in order: keys, times, the elements they fit. The last arguments are the event to
+    // go on with, 0 in the first call, and how many events the matches of a part may have. Returns
+    // a status, or the event to go on with once matches have been taken.
     PyObject *advance(PyObject *args) {
         PyObject *keys_, *times_, *fits_;
-        if (!PyArg_ParseTuple(args, "OOO", &keys_, &times_, &fits_)) throw Raised();
+        long long first, part;
+        if (!PyArg_ParseTuple(args, "OOOLL", &keys_, &times_, &fits_, &first, &part)) throw Raised();
         Ints of(keys_), when(times_), fits(fits_);
         if (states.empty()) throw std::out_of_range("no states");
         when.want(of.size), fits.want(of.size);
-        for (int64_t i = 0; i < of.size; ++i) {
+        if (first < 0 || first > of.size) throw std::out_of_range("an event that is not there");
+        auto enough = static_cast<size_t>(std::max(part, 1LL));
+        for (int64_t i = first; i < of.size; ++i) {
+            if (when.data[i] != present) {
+                if (enumerate(enough)) return PyLong_FromLongLong(i);
+                next(when.data[i]);
+                present = when.data[i];
+            }
             int64_t row = rows++;
-            next(when.data[i]);
             Key &key = of_number(keys, of.data[i]);
             if (fits.data[i] == 0) continue;
             list(key, of.data[i]);
-            if (!on_event(key, row, when.data[i], static_cast<uint64_t>(fits.data[i])))
-                return PyLong_FromLong(2);
+            on_event(of.data[i], row, when.data[i], static_cast<uint64_t>(fits.data[i]));
         }
-        return PyLong_FromLong(0);
+        if (enumerate(enough)) return PyLong_FromLongLong(of.size);
+        return PyLong_FromLong(THROUGH);
     }
 
     PyObject *retain(PyObject *args) {

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Skip
-from seustream.engine.pattern import output, state
+from seustream.engine.pattern import state
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
 from seustream.engine.pattern.matchers import operator_of
 from seustream.engine.pattern.operator import PatternOperator
@@ -114,7 +114,6 @@ class CandidatesNode(PatternNode):
         # Matches are searched without skipping; `_skipping` is applied to them afterwards.
         self._every = dataclasses.replace(query, skip=Skip.NONE)
         self._skipping = Skipping(query)
-        self._none = output.schema(query).empty_table()
         self._found = _NO_TIMES, _NO_TIMES  # first and last times of candidates not yet searched
         self._blind = BEGIN_OF_TIME  # candidates may be missing up to this time
 
@@ -145,17 +144,18 @@ class CandidatesNode(PatternNode):
         if self._reached <= self._given:
             return
         given, self._given = self._given, self._reached
-        some, found, times = self._between(given), self._none, _NO_TIMES
+        some = self._between(given)
         if self._skips:
             matches = self._searching(some, given).firsts(self._given) if len(some) else []
             counted = self._skipping.counted(self._numbered(matches, some), self._given)
             self.operator.stats.matches += len(counted)
             if counted:
-                found, times = self._fresh().rows_of(counted)
+                yield from self._answers(*self._fresh().rows_of(counted))
         elif len(some):
-            found, times = self._searching(some, given).advance_table(self._given)
-            self.operator.stats.matches += len(times)
-        yield from self._answers(found, times)
+            for found, times in self._searching(some, given).parts(self._given):
+                self.operator.stats.matches += len(times)
+                yield from self._answers(found, times)
+        yield from self._released()
         last = END_OF_STREAM if self._given == END_OF_STREAM else self._given - self._size
         self._events.forget(last)
 

@@ -10,7 +10,7 @@ that is not a comparison of two events, the kernel calls back with the events of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from seustream.engine.pattern.compact import Compact
 from seustream.engine.pattern.errors import EngineRefused, PatternBudgetExceeded
 from seustream.engine.pattern.event import END_OF_STREAM, Event
 from seustream.engine.pattern.fill import Completion
-from seustream.engine.pattern.found import Found, GroupMembers
+from seustream.engine.pattern.found import Found, GroupMembers, together
 from seustream.engine.pattern.kept import KeptEvents
 from seustream.engine.pattern.keys import PartitionKeys
 from seustream.engine.pattern.links import of_any, side_of
@@ -45,16 +45,24 @@ _PICKS = (Pick.ONE, Pick.EACH, Pick.FIRST, Pick.LAST, Pick.PREVIOUS)
 _COUNT, _CONSTANT = 5, 6
 _ASKED = (-1, 0, 0, 0, 0, 0, 0)
 _MOST_STATES = 64
+_WHOLE = 1 << 62
+_THROUGH, _RUNS, _MATCHES = -1, -2, -3  # what the kernels return, besides the event to go on with
 
 Side = tuple[int, int, int]
 """A column, a stage, and which of its events; or a constant. See `native.Automaton`."""
 
 
 class CompiledSearch:
-    """The runs of a query, over all keys."""
+    """The runs of a query, over all keys. The matches of a part have about `most` events. No key may
+    have more than `max_runs` runs. The automaton may have no more than `max_matches` matches that
+    end at one time, or wait to be certain; subsets come in parts even then."""
 
     def __init__(
-        self, meaning: Meaning, max_runs: int | None = None, max_matches: int | None = None
+        self,
+        meaning: Meaning,
+        max_runs: int | None = None,
+        max_matches: int | None = None,
+        most: int | None = None,
     ) -> None:
         query = meaning.query
         reason = supports(query)["compiled"]
@@ -64,7 +72,8 @@ class CompiledSearch:
         self.running = 0
         self._meaning, self._query = meaning, query
         self._keys = PartitionKeys(query.partition)
-        self._limits = ("", 0), ("runs", max_runs), ("matches", max_matches)
+        self._limits = {_RUNS: ("runs", max_runs), _MATCHES: ("matches", max_matches)}
+        self._most = _WHOLE if most is None else most
         self._sides: dict[tuple[x.Expression, Type], int] = {}
         self._asked: list[TransitionTest] = []
         self._codes = native.Codes()
@@ -75,7 +84,7 @@ class CompiledSearch:
         self._subsets = native.Subsets() if plain and len(states) <= _MOST_STATES else None
         if self._subsets is not None:
             numbered = np.array(states, np.int64).reshape(-1)
-            self._subsets.configure(numbered, len(query.positives), window, limits[1])
+            self._subsets.configure(numbered, len(query.positives), window)
             return
         automaton = Automaton(meaning)
         self._stages = {stage.element: place for place, stage in enumerate(automaton.stages)}
@@ -100,37 +109,72 @@ class CompiledSearch:
     def advance(self, batch: EventBatch, old: int, new: int) -> Found | None:
         """Takes a batch of events with old < ts ≤ new, in order; returns the matches determined
         since, ordered, or None."""
+        return together(self.parts(batch, old, new))
+
+    def parts(self, batch: EventBatch, old: int, new: int, dated: bool = False) -> Iterator[Found]:
+        """Acts like `advance`; yields the matches in parts, in order. `dated`: those that wait for
+        the end of the stream have the times of their last events. Must be iterated to its end."""
         batch, fits = self.kept.take(batch)
         if self._query.empty:
             self.kept.expire(new)
-            return None
-        kernel = self._automaton if self._subsets is None else self._subsets
-        if len(batch):
-            self._take(batch, fits)
-        found = self._found(kernel, new) if kernel.certain(new) else None
+            return
+        kernel: native.Automaton | native.Subsets
+        if self._subsets is None:
+            kernel, parts = self._automaton, self._runs(batch, fits, new)
+            if dated and self._query.ends_with_stream:
+                parts = (one.dated(self._query).sorted(self._query) for one in parts)
+        else:
+            kernel, parts = self._subsets, self._ways(self._subsets, batch, fits, new)
+            if not self.kept.ordered:  # the kernel's order is that of times
+                whole = together(parts)
+                parts = iter([] if whole is None else [whole.sorted(self._query)])
+        yield from parts
         over = new == END_OF_STREAM
         self.running = kernel.forget(max(min(new, FAR), -FAR), over)
         self.kept.expire(new)
         if self._keys.many:
             numbers = np.empty(len(self._keys.known), np.int64)
             self._keys.keep(numbers[: kernel.retain(numbers)])
-        return found
 
-    def _take(self, batch: EventBatch, fits: list[Ints]) -> None:
+    def _runs(self, batch: EventBatch, fits: list[Ints], new: int) -> Iterator[Found]:
+        """Yields the matches of the automaton; those of one time come together."""
+        at = 0 if len(batch) else _THROUGH
+        if len(batch):
+            of = *self._events(batch, fits), *self._values(batch)
+        while True:
+            if len(batch):
+                at = self._automaton.advance(*of, at, self._most)
+            if at < _THROUGH:
+                self._refuse(at)
+            to = new if at < 0 else int(batch.ts[at]) - 1
+            while self._automaton.certain(to):
+                until = self._automaton.until(to, self._most // len(self._query.positives))
+                yield from self._found(self._automaton, until, False)
+            if at < 0:
+                return
+
+    def _ways(
+        self, subsets: native.Subsets, batch: EventBatch, fits: list[Ints], new: int
+    ) -> Iterator[Found]:
+        """Yields the matches of the subsets."""
+        events, at = self._events(batch, fits), 0
+        while at >= 0 and len(batch):
+            at = subsets.advance(*events, at, self._most)
+            if subsets.certain(new):
+                yield from self._found(subsets, new, True)
+
+    def _events(self, batch: EventBatch, fits: list[Ints]) -> tuple[Ints, Ints, Ints]:
         bits: Ints = np.zeros(len(batch), np.int64)
         for element, rows in enumerate(fits):
             bits[rows] |= 1 << element
-        events = self._keys.of(batch), np.ascontiguousarray(batch.ts), bits
-        if self._subsets is not None:
-            status = self._subsets.advance(*events)
-        else:
-            status = self._automaton.advance(*events, *self._values(batch))
-        if status:
-            what, most = self._limits[status]
-            raise PatternBudgetExceeded(
-                f"query {self._query.name}: more than {most:,} {what} at once",
-                f"narrow WITHIN, add conditions, or raise max_{what}",
-            )
+        return self._keys.of(batch), np.ascontiguousarray(batch.ts), bits
+
+    def _refuse(self, status: int) -> NoReturn:
+        what, most = self._limits[status]
+        raise PatternBudgetExceeded(
+            f"query {self._query.name}: more than {most:,} {what} at once",
+            f"narrow WITHIN, add conditions, or raise max_{what}",
+        )
 
     # --- conditions -----------------------------------------------------------
 
@@ -209,11 +253,14 @@ class CompiledSearch:
 
     # --- matches --------------------------------------------------------------
 
-    def _found(self, kernel: native.Automaton | native.Subsets, new: int) -> Found | None:
-        """Returns the matches that are certain, in order, without those that an event forbids."""
+    def _found(
+        self, kernel: native.Automaton | native.Subsets, to: int, ordered: bool
+    ) -> Iterator[Found]:
+        """Yields the matches that are certain at a time, in order, without those that an event
+        forbids."""
         log = self.kept.log
         assert log is not None
-        determined, stages = kernel.take(new, log.seq, self.kept.gone)
+        determined, stages = kernel.take(to, log.seq, self.kept.gone, ordered)
         found = Found(log, _ints(determined), {}, {})
         for element, (counts, rows) in zip(self._query.positives, stages, strict=True):
             if self._query.elements[element].kleene:
@@ -223,7 +270,8 @@ class CompiledSearch:
         if self._meaning.forbidding:
             lists = Lists(self._query, log, self.kept.rows)
             found = found.keep(Completion(self._meaning, lists).allowed(found))
-        return found if len(found) else None
+        if len(found):
+            yield found
 
 
 def _ints(data: bytes) -> Ints:

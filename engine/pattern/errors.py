@@ -10,7 +10,11 @@ class PatternError(EngineError):
 
 
 class PatternBudgetExceeded(PatternError):
-    """More matches or runs than allowed: nothing of the epoch was given out."""
+    """More runs, or matches that have to be in memory together, than allowed."""
+
+
+class TooManyMatches(Exception):
+    """A search finds more matches than fit into one part: it has to be cut."""
 
 
 class LateEvent(PatternError):

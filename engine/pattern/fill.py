@@ -12,14 +12,13 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class
 from seustream.engine.pattern.columns import Array, Bools, Ints, holds
-from seustream.engine.pattern.errors import PatternBudgetExceeded
+from seustream.engine.pattern.errors import TooManyMatches
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event
-from seustream.engine.pattern.found import Found, GroupMembers, runs
+from seustream.engine.pattern.found import Found, GroupMembers, joined, pieces, runs
 from seustream.engine.pattern.lists import Bindings, Lists
 from seustream.engine.pattern.meaning import BoundCondition, Meaning
-from seustream.engine.pattern.sampling import pieces
 
-LIMIT = 4_000_000
+LIMIT = 1_000_000
 """The most rows of partial matches held at once."""
 
 _TRIED_FIRST = 16
@@ -30,7 +29,9 @@ Rows = dict[int, Array]
 
 
 class Completion:
-    """Collects the matches of one epoch, old < D ≤ new; `parts` holds those found so far."""
+    """Collects the matches of one epoch, old < D ≤ new. More than `most` of their events are too
+    many, unless they are of one match. `dated`: matches that wait for the end of the stream come in
+    the order of their last events."""
 
     def __init__(
         self,
@@ -38,9 +39,9 @@ class Completion:
         lists: Lists,
         epoch: tuple[int, int] = (BEGIN_OF_TIME, END_OF_STREAM),
         limit: int = LIMIT,
-        max_matches: int | None = None,
+        most: int | None = None,
+        dated: bool = False,
     ) -> None:
-        self.parts: list[Found] = []
         self._meaning = meaning
         self._query = meaning.query
         self._anchors = meaning.query.anchors
@@ -48,7 +49,31 @@ class Completion:
         self._lists = lists
         self._epoch = epoch
         self._limit = limit
-        self._max_matches = max_matches
+        self._most = most
+        self._dated = dated and self._query.ends_with_stream
+        self._parts: list[Found] = []
+        self._matches = self._size = 0
+
+    def expect(self, matches: int) -> None:
+        """Notes how many bindings of all anchors come next, before they are made."""
+        conditions = any(self._conditions[of] for of in (Class.FIRST, Class.STEP, Class.GROUP))
+        if self._query.kleene or self._meaning.forbidding or conditions:
+            return
+        self._within(self._matches + matches, self._size + matches * len(self._anchors))
+
+    def _within(self, matches: int, size: int) -> None:
+        if self._most is not None and size > self._most and matches > 1:
+            raise TooManyMatches
+
+    def found(self) -> Found | None:
+        """Returns the matches in order, or None if there are none."""
+        return joined(self._parts).sorted(self._query) if self._parts else None
+
+    def _add(self, found: Found) -> None:
+        self._parts.append(found)
+        self._matches += len(found)
+        self._size += found.events
+        self._within(self._matches, self._size)
 
     def take(self, rows: Rows, size: int) -> None:
         """Completes bindings of all anchors: fills groups, looks for absences, computes D."""
@@ -96,13 +121,8 @@ class Completion:
             {e: lists.rows[e][r] for e, r in rows.items()},
             {e: GroupMembers(m.counts, lists.rows[e][m.rows]) for e, m in groups.items()},
         )
-        self.parts.append(found if keep.all() else found.keep(keep))
-        count = sum(map(len, self.parts))
-        if self._max_matches is not None and count > self._max_matches:
-            raise PatternBudgetExceeded(
-                f"query {self._query.name}: more than {self._max_matches:,} matches at once",
-                "narrow WITHIN, add conditions, or raise max_matches",
-            )
+        found = found if keep.all() else found.keep(keep)
+        self._add(found.dated(self._query) if self._dated else found)
 
     def allowed(self, found: Found) -> Bools:
         """Returns which of these matches no event forbids."""
@@ -301,6 +321,52 @@ class Completion:
             whole[element] = (lists.log.event(int(lists.rows[element][position])),)
             found[number] = self._meaning.throughout(condition, whole)
         return found
+
+
+class FirstOnes(Completion):
+    """Collects the first matches behind `after`, a single one, in the order they are given out: as
+    many as may be held. `left` is whether there are more. It serves where nothing divides a search:
+    it is repeated for each part."""
+
+    def __init__(
+        self,
+        meaning: Meaning,
+        lists: Lists,
+        epoch: tuple[int, int],
+        limit: int,
+        most: int,
+        dated: bool,
+        after: Found | None,
+    ) -> None:
+        super().__init__(meaning, lists, epoch, limit, None, dated)
+        self._after, self.left, self._first = after, False, most
+
+    def found(self) -> Found | None:
+        self._drop()
+        return self._parts[0] if self._parts else None
+
+    def _add(self, found: Found) -> None:
+        self._parts.append(found)
+        self._size += found.events
+        if self._size > 2 * self._first:
+            self._drop()
+
+    def _drop(self) -> None:
+        """Keeps only the first ones."""
+        if not self._parts:
+            return
+        ones = joined(self._parts if self._after is None else [self._after, *self._parts])
+        order = ones.order(self._query)
+        if self._after is not None:
+            # It is among those found, too: which of the two comes first is open.
+            at = int((order == 0).nonzero()[0][0]) + 1
+            if at < len(order) and ones.equal(0, int(order[at])):
+                at += 1
+            order = order[at:]
+        ones = ones.reorder(order)
+        first = next(ones.parts(self._first), ones)
+        self.left = self.left or len(first) < len(ones)
+        self._parts, self._size = [first] if len(first) else [], first.events
 
 
 def _goes_through(e: x.Expression) -> tuple[int, ...] | None:

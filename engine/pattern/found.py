@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,6 +51,19 @@ def runs(starts: Array, counts: Array) -> Ints:
     return offsets + np.arange(total, dtype=np.int64)
 
 
+def pieces(counts: Ints, limit: int) -> list[slice]:
+    """Returns consecutive slices whose counts add up to no more than the limit, or that hold one
+    count."""
+    ends = np.cumsum(counts)
+    found, begin = [], 0
+    while begin < len(counts):
+        done = int(ends[begin - 1]) if begin else 0
+        end = max(int(np.searchsorted(ends, done + limit, "right")), begin + 1)
+        found.append(slice(begin, end))
+        begin = end
+    return found
+
+
 @dataclass(slots=True)
 class Found:
     """`singles` and `groups` are rows of `log`, by element; `determined` is the D of each match."""
@@ -60,6 +75,12 @@ class Found:
 
     def __len__(self) -> int:
         return len(self.determined)
+
+    @property
+    def events(self) -> int:
+        """The number of events of all matches together."""
+        members = sum(len(group.rows) for group in self.groups.values())
+        return len(self) * len(self.singles) + members
 
     def keep(self, matches: Bools) -> Found:
         return Found(
@@ -80,8 +101,10 @@ class Found:
     def sorted(self, query: ir.PatternQuery) -> Found:
         """Returns the matches in the order they are given out: by D, then by the events of each
         element."""
-        if len(self) < 2:
-            return self
+        return self if len(self) < 2 else self.reorder(self.order(query))
+
+    def order(self, query: ir.PatternQuery) -> Ints:
+        """Returns the places of the matches in the order they are given out."""
         counts, numbers, one = [], [], np.ones(len(self), np.int64)
         for element in query.positives:
             group = self.groups.get(element)
@@ -89,7 +112,42 @@ class Found:
             numbers.append(self.log.seq[self.singles[element] if group is None else group.rows])
         order = np.empty(len(self), np.int64)
         native.ordered(self.determined, tuple(counts), tuple(numbers), order)
-        return self.reorder(order)
+        return order
+
+    def dated(self, query: ir.PatternQuery) -> Found:
+        """Returns the matches with the times of their last events as D."""
+        last = query.positives[-1]
+        group = self.groups.get(last)
+        rows = self.singles[last] if group is None else group.rows[group.ends - 1]
+        return dataclasses.replace(self, determined=self.log.ts[rows])
+
+    def part(self, begin: int, end: int) -> Found:
+        """Returns the matches from `begin` to `end`, without the end."""
+        groups = {}
+        for element, members in self.groups.items():
+            bounds = np.concatenate([[0], members.ends])
+            rows = members.rows[bounds[begin] : bounds[min(end, len(self))]]
+            groups[element] = GroupMembers(members.counts[begin:end], rows)
+        singles = {e: rows[begin:end] for e, rows in self.singles.items()}
+        return Found(self.log, self.determined[begin:end], singles, groups)
+
+    def parts(self, events: int) -> Iterator[Found]:
+        """Yields the matches in parts, in order: each has so many events, or is one match."""
+        if self.events <= events:
+            yield self
+            return
+        size = np.full(len(self), len(self.singles), np.int64)
+        for members in self.groups.values():
+            size += members.counts
+        for piece in pieces(size, events):
+            yield self.part(piece.start, piece.stop)
+
+    def equal(self, first: int, second: int) -> bool:
+        """Returns whether two places have the same match."""
+        a, b = self.part(first, first + 1), self.part(second, second + 1)
+        return all(a.singles[e] == b.singles[e] for e in a.singles) and all(
+            np.array_equal(a.groups[e].rows, b.groups[e].rows) for e in a.groups
+        )
 
     def firsts(self, query: ir.PatternQuery) -> Found:
         """Returns the first match from each start, of matches in the order they are given out."""
@@ -137,3 +195,9 @@ def joined(parts: list[Found]) -> Found:
             for e in first.groups
         },
     )
+
+
+def together(parts: Iterable[Found]) -> Found | None:
+    """Joins the parts of a search, or returns None if there are none."""
+    found = [*parts]
+    return found[0] if len(found) == 1 else joined(found) if found else None

@@ -22,11 +22,12 @@ _MOST_PIECES = 128
 class KeptEvents:
     """Events in order, without those that fit no element. `rows` holds, by element, the places of
     the events that fit it. `gone` counts the earlier events that are forgotten, `came` all that
-    arrived."""
+    arrived. `ordered` is whether they arrived in the order of their times."""
 
     def __init__(self, meaning: Meaning) -> None:
         self._lists = [Growing() for _ in meaning.query.elements]  # counts forgotten events too
         self.gone = self.came = 0
+        self.ordered, self._newest = True, -1
         self._meaning, self._query = meaning, meaning.query
         self._constants = constants(meaning.query)
         self._pieces: list[EventBatch] = []
@@ -68,6 +69,10 @@ class KeptEvents:
         """Adds events to their lists. Returns the ones that are kept, and by element the places
         among them of those that fit it."""
         self.came += len(batch)
+        if len(batch):
+            seq = batch.seq
+            self.ordered &= bool(seq[0] > self._newest and (seq[1:] > seq[:-1]).all())
+            self._newest = int(seq[-1])
         fits = fitting(self._query, batch, self._constants, self._meaning.faults)
         # Under STRICT any event at all comes between two others.
         kept = np.full(len(batch), self._query.strategy is Strategy.STRICT)

@@ -112,6 +112,21 @@ class Meaning:
         finally:
             self.faults = faults
 
+    @contextlib.contextmanager
+    def tentative(self) -> Iterator[None]:
+        """Counts the faults of what is evaluated within only if it comes to its end."""
+        faults = self.faults
+        if faults is None:
+            yield
+            return
+        tried = self.faults = Faults(faults.strict)
+        try:
+            yield
+        finally:
+            self.faults = faults
+        for place, rows in tried.count.items():
+            faults.add(place, rows, tried.first[place])
+
     def of(self, *classes: Class) -> list[BoundCondition]:
         return [c for c in self.conditions if c.conjunct.cls in classes]
 

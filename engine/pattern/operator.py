@@ -3,14 +3,20 @@
 Events arrive in any order above the watermark, one by one or as tables. `advance` moves the
 watermark. The events it passes go to the matcher in order of (ts, arrival), and every match that is
 certain by then is given out once. Events that arrive at or below the watermark are late.
+
+Matches are given out in parts, of which one is in memory at a time. Events in columns are cut by
+their matcher (`ColumnSearch.parts`, `CompiledSearch.parts`); the other matchers take the events of
+one time after those of another.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import heapq
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+import itertools
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +24,13 @@ import pyarrow as pa
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Skip
-from seustream.engine.pattern import state
+from seustream.engine.pattern import output, state
 from seustream.engine.pattern.arrivals import FARTHEST, Stats, WaitingRows
 from seustream.engine.pattern.batch import EventBatch, concat, needed, of_events
 from seustream.engine.pattern.choice import SAMPLED, Choice, EngineChooser, HeldEvents
 from seustream.engine.pattern.compact import Compact
 from seustream.engine.pattern.compiled import CompiledSearch
-from seustream.engine.pattern.errors import EngineRefused
+from seustream.engine.pattern.errors import EngineRefused, PatternBudgetExceeded
 from seustream.engine.pattern.event import (
     BEGIN_OF_TIME,
     END_OF_STREAM,
@@ -36,7 +42,7 @@ from seustream.engine.pattern.found import Found
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.nfa import Nfa
 from seustream.engine.pattern.optiseq import OptiSeq
-from seustream.engine.pattern.output import Returned
+from seustream.engine.pattern.output import Returned, Rows
 from seustream.engine.pattern.planner import Order, pick, supports
 from seustream.engine.pattern.skip import Skipping
 from seustream.engine.pattern.tied import tied
@@ -45,9 +51,11 @@ from seustream.engine.stream.sorting import lexsort
 
 Key = tuple[Any, ...]
 MAX_ROWS = 50_000_000
-"""The most matches of an epoch in columns; as objects they would take ten times the memory."""
+"""The most matches that have to be in memory together, in columns; and as objects."""
 MAX_MATCHES = 5_000_000
 MAX_RUNS = 1_000_000
+_OBJECT = 10
+"""The memory that an event of a match takes as an object, in those that it takes in columns."""
 
 
 class Matcher(Protocol):
@@ -57,14 +65,16 @@ class Matcher(Protocol):
     def held(self) -> int: ...
     @property
     def largest(self) -> int: ...
-    def advance(self, events: list[Event], old: int, new: int) -> list[Match]: ...
+    def advance(self, events: list[Event], old: int, new: int) -> Iterable[Match]: ...
 
 
 class PatternOperator:
     """A query on a stream. `engine` is auto, columns, compiled, optiseq, nfa or compact; `late` is
-    drop or error. An epoch is the time between two calls of `advance`. One with more than
-    `max_matches` matches (by default MAX_ROWS in columns and MAX_MATCHES elsewhere) or `max_runs`
-    runs raises `PatternBudgetExceeded`. Faults are counted in `faults`, or raised there."""
+    drop or error. The matches of a part have about `part` events (by default PART). `PatternBudgetExceeded` is raised
+    for more than `max_runs` runs, and where more than `max_matches` matches have to be in memory
+    together (by default MAX_ROWS in columns and MAX_MATCHES elsewhere): those that an automaton
+    ends at one time or that wait in it, and those without WITHIN that wait for the end of the
+    stream as objects. Faults are counted in `faults`, or raised there."""
 
     def __init__(
         self,
@@ -75,6 +85,7 @@ class PatternOperator:
         max_matches: int | None = None,
         max_runs: int = MAX_RUNS,
         faults: Faults | None = None,
+        part: int | None = None,
     ) -> None:
         if late not in ("drop", "error"):
             raise EngineRefused(f"late={late!r}", "late events: drop, or error")
@@ -89,6 +100,7 @@ class PatternOperator:
         self._max_rows = MAX_ROWS if max_matches is None else max_matches
         self._max_matches = MAX_MATCHES if max_matches is None else max_matches
         self._max_runs = max_runs
+        self._part = output.PART if part is None else part
         self.faults = Faults() if faults is None else faults
         self._meaning = Meaning(query, self.faults)
         self._needed = needed(query)
@@ -141,7 +153,7 @@ class PatternOperator:
     @property
     def output_watermark(self) -> int:
         """The output watermark: every later match has a time above it."""
-        if self.query.skip is not Skip.NONE or (self.query.waits and self.query.window is None):
+        if self.query.skip is not Skip.NONE or self.query.ends_with_stream:
             return self._skipping.output_watermark(self.watermark)
         return self.watermark
 
@@ -152,70 +164,92 @@ class PatternOperator:
 
     def advance(self, watermark: int) -> list[Match]:
         """Moves the watermark; returns the matches certain by now, in order of (D, events)."""
-        return self.dated(self._matches(self._advance(watermark)))
+        if self.query.skip is not Skip.NONE:
+            return self.dated(self._counted(watermark))
+        return [m for part in self._found(watermark, True) for m in self._matches(part)]
 
     def firsts(self, watermark: int) -> list[Match]:
-        """Moves the watermark; returns the matches certain by now, at least the first from each start.
+        """Moves the watermark; returns of the matches certain by now the first from each start.
         Those that had to wait for the end of the stream have its time."""
-        found = self._advance(watermark)
-        return self._matches(found.firsts(self.query) if isinstance(found, Found) else found)
+        found: dict[tuple[int, int], Match] = {}
+        for part in self._found(watermark, False):
+            first = part.firsts(self.query) if isinstance(part, Found) else part
+            for match in self._matches(first):
+                start = match.first.order
+                if start not in found or match.order < found[start].order:
+                    found[start] = match
+        return sorted(found.values(), key=lambda match: match.order)
 
-    def _matches(self, found: list[Match] | Found | None) -> list[Match]:
-        if isinstance(found, Found):
-            return found.matches(self.query)
-        return found or []
+    def _matches(self, found: list[Match] | Found) -> list[Match]:
+        return found.matches(self.query) if isinstance(found, Found) else found
 
-    def advance_table(self, watermark: int) -> tuple[pa.Table, np.ndarray[Any, Any]]:
+    def advance_table(self, watermark: int) -> Rows:
         """Moves the watermark like `advance`; returns the matches as rows of RETURN, with their
         times."""
-        found = self._advance(watermark)
-        if not found:
-            return self._nothing
-        if isinstance(found, list):
-            return self.rows_of(self.dated(found))
-        if self.query.waits and self.query.window is None:
-            return self.rows_of(self.dated(found.matches(self.query)))
-        return self._returned.of_found(found), found.determined
+        return output.together([*self.parts(watermark)] or [self._nothing])
+
+    def parts(self, watermark: int) -> Iterator[Rows]:
+        """Acts like `advance_table`; yields the rows in parts. Must be iterated to its end."""
+        if self.query.skip is not Skip.NONE:
+            counted = self.dated(self._counted(watermark))
+            if counted:
+                yield self.rows_of(counted)
+            return
+        for found in self._found(watermark, True):
+            if isinstance(found, Found):
+                for part in found.parts(self._part):
+                    yield self._returned.of_found(part), part.determined
+            else:
+                yield self.rows_of(found)
 
     def pass_over(self, watermark: int) -> None:
         """Moves the watermark past events whose matches were given out, and whose faults were
         counted, elsewhere."""
         with self._meaning.uncounted():
-            self._advance(watermark)
+            deque(self.parts(watermark), 0)
 
-    def rows_of(self, matches: Sequence[Match]) -> tuple[pa.Table, np.ndarray[Any, Any]]:
+    def rows_of(self, matches: Sequence[Match]) -> Rows:
         """Returns matches of the query as rows of RETURN, with their times."""
         times = np.array([match.D for match in matches], np.int64)
         return self._returned.of_matches(matches), times
 
     def dated(self, found: list[Match]) -> list[Match]:
         """Dates matches that had to wait for the end of the stream by their last event."""
-        if self.query.waits and self.query.window is None:
+        if self.query.ends_with_stream:
             found = [dataclasses.replace(m, D=m.last.ts) for m in found]
             found.sort(key=lambda match: match.order)
         return found
 
-    def _advance(self, watermark: int) -> list[Match] | Found | None:
+    def _counted(self, watermark: int) -> list[Match]:
+        """Moves the watermark; returns the matches that AFTER MATCH keeps and that are settled by
+        now."""
+        counted = self._skipping.counted(self.firsts(watermark), watermark)
+        self.stats.matches += len(counted)
+        return counted
+
+    def _found(self, watermark: int, dated: bool) -> Iterator[list[Match] | Found]:
+        """Moves the watermark; yields the matches certain by now, in parts. `dated`: those that had
+        to wait for the end of the stream are dated by their last events."""
         old = self.watermark
         if watermark < old:
             raise ValueError(f"the watermark goes back from {old} to {watermark}")
-        found: list[Match] | Found | None
         released = self._released(watermark)
         if self._chooser.due(len(released), self._kept):
             self._consider(released)
+        parts: Iterator[list[Match] | Found]
         if self._columns is not None:
             batch = self._as_batch(released)
-            found = self._columns.advance(batch, old, watermark)
-            self.watermark = watermark
-            self._note(self._columns.held)
-            if self.query.skip is not Skip.NONE:
-                first = found.firsts(self.query).matches(self.query) if found else []
-                found = self._skipping.counted(first, watermark)
+            parts = self._columns.parts(batch, old, watermark, dated)
         else:
             events = released.rows() if isinstance(released, EventBatch) else released
-            found = self._by_key(events, old, watermark)
-        self.stats.matches += 0 if found is None else len(found)
-        return found
+            parts = self._by_time(events, old, watermark, dated)
+        for part in parts:
+            if self.query.skip is Skip.NONE:
+                self.stats.matches += len(part)
+            yield part
+        self.watermark = watermark
+        if self._columns is not None:
+            self._note(self._columns.held)
 
     def _consider(self, released: EventBatch | list[Event]) -> None:
         """Switches to another matcher if it would be far cheaper for an epoch like this one."""
@@ -270,43 +304,72 @@ class PatternOperator:
 
     # --- keys -----------------------------------------------------------------
 
-    def _by_key(self, events: list[Event], old: int, new: int) -> list[Match]:
-        parts: dict[Key, list[Event]] = {}
-        for event in events:
-            key = key_of(event, self.query.partition)
-            parts.setdefault(key, []).append(event)
-            self._retained.append(event)
+    def _by_time(
+        self, events: list[Event], old: int, new: int, dated: bool
+    ) -> Iterator[list[Match]]:
+        """Yields the matches of all keys in parts, in order."""
+        self._retained += events
+        most = max(self._part // _OBJECT, 1)
         found: list[Match] = []
-        for key in {**self._matchers, **parts}:
-            if key not in self._matchers:
-                self._matchers[key] = self._new_matcher()
-            found += self._matchers[key].advance(parts.get(key, []), old, new)
+        for match in self._in_order(events, old, new):
+            found.append(match)
+            if dated and self.query.ends_with_stream:
+                if len(found) > self._max_matches:
+                    self._refuse()
+            elif len(found) >= most:
+                yield found
+                found = []
+        if found:
+            yield self.dated(found) if dated else found
         self._retain(new)
-        self.watermark = new
-        found.sort(key=lambda match: match.order)
         self._note(sum(matcher.held for matcher in self._matchers.values()))
-        if self.query.skip is not Skip.NONE:
-            found = self._skipping.counted(found, new)
         for key in [key for key, matcher in self._matchers.items() if not matcher.held]:
             del self._matchers[key]
-        return found
+
+    def _in_order(self, events: list[Event], old: int, new: int) -> Iterator[Match]:
+        """Yields the matches of all keys, in order, taking events time by time."""
+        for ts, some in itertools.groupby(events, lambda event: event.ts):
+            if ts == new:
+                yield from self._at(list(some), old, new, True)
+                return
+            # Without new events, matches are found only where they wait.
+            yield from self._at(list(some), old, ts, self.query.waits)
+            old = ts
+        yield from self._at([], old, new, True)
+
+    def _at(self, events: list[Event], old: int, new: int, every: bool) -> Iterator[Match]:
+        """Yields the matches with old < D ≤ new of the keys of these events, or of `every` key."""
+        parts: dict[Key, list[Event]] = {key: [] for key in self._matchers} if every else {}
+        for event in events:
+            parts.setdefault(key_of(event, self.query.partition), []).append(event)
+        for key in parts:
+            if key not in self._matchers:
+                self._matchers[key] = self._new_matcher()
+        found = [self._matchers[key].advance(some, old, new) for key, some in parts.items()]
+        return heapq.merge(*found, key=lambda match: match.order)
+
+    def _refuse(self) -> NoReturn:
+        raise PatternBudgetExceeded(
+            f"query {self.query.name}: more than {self._max_matches:,} matches at once",
+            "narrow WITHIN, add conditions, or raise max_matches",
+        )
 
     def _new_matcher(self) -> Matcher:
         if self.engine == "nfa":
             return Nfa(self._meaning, max_runs=self._max_runs, max_matches=self._max_matches)
         if self.engine == "compact":
             return Compact(self._meaning, max_matches=self._max_matches)
-        return OptiSeq(self._meaning, self._order, max_matches=self._max_matches)
+        return OptiSeq(self._meaning, self._order, most=max(self._part // _OBJECT, 1))
 
     def _new_columns(self) -> ColumnSearch | CompiledSearch | None:
         """Returns the matcher of all keys, if the chosen one takes columns."""
         if self.engine == "columns":
-            return ColumnSearch(self._meaning, self._order, max_matches=self._max_rows)
+            return ColumnSearch(self._meaning, self._order, most=self._part)
         if self.engine == "compiled":
             # Without groups, runs are no more than events or matches.
             few = supports(self.query)["columns"] is None and pick(self.query)[0] == "compiled"
             most = self._max_rows if few else self._max_runs
-            return CompiledSearch(self._meaning, most, self._max_rows)
+            return CompiledSearch(self._meaning, most, self._max_rows, self._part)
         return None
 
     # --- memory and state -----------------------------------------------------
@@ -404,12 +467,13 @@ class PatternOperator:
     def _run_again(self, seen: list[Event]) -> None:
         self._columns = self._new_columns()
         if self._columns is not None:
-            self._columns.advance(of_events(seen, self._needed), BEGIN_OF_TIME, self.watermark)
+            batch = of_events(seen, self._needed)
+            deque(self._columns.parts(batch, BEGIN_OF_TIME, self.watermark), 0)
             return
         parts: dict[Key, list[Event]] = {}
         for event in seen:
             parts.setdefault(key_of(event, self.query.partition), []).append(event)
         for key, events in parts.items():
             matcher = self._matchers[key] = self._new_matcher()
-            matcher.advance(events, BEGIN_OF_TIME, self.watermark)
+            deque(matcher.advance(events, BEGIN_OF_TIME, self.watermark), 0)
         self._retained = seen

@@ -8,6 +8,7 @@ are bound. Groups and absences are looked at when all anchors are bound.
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,8 +16,7 @@ from dataclasses import dataclass
 
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class
-from seustream.engine.pattern.errors import PatternBudgetExceeded
-from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
+from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Ids, Match
 from seustream.engine.pattern.meaning import BoundCondition, EventList, Meaning
 from seustream.engine.pattern.planner import Order, OrderChooser, check_order
 from seustream.engine.pattern.sampling import sample_step
@@ -37,14 +37,15 @@ class OrderStep:
 class OptiSeq:
     """A query's lists and their search. `tighten` leaves room in a range for the elements still to
     come on its other side. `order` is cost, paper, or anchor positions. `on_step` is called with
-    every step."""
+    every step. If more than `most` matches are found, the search is repeated for each `most` of
+    them."""
 
     def __init__(
         self,
         meaning: Meaning,
         order: str | Order = "cost",
         tighten: bool = True,
-        max_matches: int | None = None,
+        most: int | None = None,
         on_step: Callable[[OrderStep], None] | None = None,
     ) -> None:
         query = meaning.query
@@ -55,7 +56,9 @@ class OptiSeq:
         self.levels: list[int] = []
         self._query = query
         self._tighten = tighten
-        self._max_matches = max_matches
+        self._most = most
+        self._after: tuple[int, Ids] | None = None
+        self._left = False
         self._on_step = on_step
         self._anchors = query.anchors
         self._pairs = meaning.of(Class.PAIR)
@@ -81,21 +84,42 @@ class OptiSeq:
         """The search order of the last epoch."""
         return self._order
 
-    def advance(self, events: Sequence[Event], old: int, new: int) -> list[Match]:
-        """Takes the events with old < ts ≤ new, in order; returns the matches determined since,
-        ordered."""
+    def advance(self, events: Sequence[Event], old: int, new: int) -> Iterator[Match]:
+        """Takes the events with old < ts ≤ new, in order; yields the matches determined since, in
+        order. Must be iterated to its end."""
         for event in events:
             for element, one in enumerate(self.lists):
                 if self.meaning.fits(element, event):
                     one.append(event)
-        self._found = []
         if not self._query.empty and all(len(self.lists[i]) for i in self._anchors):
-            self._search(old, new)
+            yield from self._ordered(old, new)
         horizon = 0 if new == END_OF_STREAM else self._query.horizon
         if horizon is not None:
             for one in self.lists:
                 one.expire(new + 1 - horizon)
-        return sorted(self._found, key=lambda match: match.order)
+
+    def _ordered(self, old: int, new: int) -> Iterator[Match]:
+        """Yields the matches of an epoch in order."""
+        self._found, self._after, self._left = [], None, False
+        self._search(old, new)
+        while True:
+            self._found.sort(key=lambda match: match.order)
+            found = self._found[: self._most]
+            left = self._left or len(found) < len(self._found)
+            yield from found
+            if not left:
+                return
+            self._found, self._after, self._left = [], found[-1].order, False
+            with self.meaning.uncounted():
+                self._search(old, new)
+
+    def _add(self, match: Match) -> None:
+        if self._after is not None and match.order <= self._after:
+            return
+        self._found.append(match)
+        if self._most is not None and len(self._found) > 2 * self._most:
+            self._found = heapq.nsmallest(self._most, self._found, lambda match: match.order)
+            self._left = True
 
     # --- planning -------------------------------------------------------------
 
@@ -264,12 +288,7 @@ class OptiSeq:
                 continue
             if self._on_step is not None:
                 self._tell("match", len(self._order), show(whole))
-            self._found.append(Match(tuple(map(tuple, whole)), determined))
-            if self._max_matches is not None and len(self._found) > self._max_matches:
-                raise PatternBudgetExceeded(
-                    f"query {self._query.name}: more than {self._max_matches:,} matches at once",
-                    "narrow WITHIN, add conditions, or raise max_matches",
-                )
+            self._add(Match(tuple(map(tuple, whole)), determined))
 
     def _reject(self, whole: Groups, why: str) -> None:
         if self._on_step is not None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.fields import fields
 from seustream.engine.pattern.batch import EventBatch
-from seustream.engine.pattern.columns import Array, Once, values_of
+from seustream.engine.pattern.columns import Array, Ints, Once, values_of
 from seustream.engine.pattern.event import Match
 from seustream.engine.pattern.found import Found
 from seustream.engine.pattern.lists import Bindings
@@ -29,6 +29,19 @@ def schema(query: ir.MatchQuery) -> pa.Schema:
             for name, e, each in fields(query)
         ]
     )
+
+
+PART = 1 << 20
+"""The events that the matches of a part have in columns, or the rows of a part."""
+Rows = tuple[pa.Table, Ints]
+"""Rows of RETURN, with their times."""
+
+
+def together(parts: Sequence[Rows]) -> Rows:
+    """Joins parts, one after the other; there is one at least."""
+    if len(parts) == 1:
+        return parts[0]
+    return pa.concat_tables(rows for rows, _ in parts), np.concatenate([at for _, at in parts])
 
 
 class Returned:

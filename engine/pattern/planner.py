@@ -237,4 +237,6 @@ def _piles_up(query: ir.PatternQuery) -> bool:
     linked = any(c.cls is Class.PAIR and positives >= {*c.refs} for c in query.conjuncts)
     if query.strategy is Strategy.NEXT:
         return linked
+    if query.ends_with_stream and len(positives) > 1:
+        return True  # all matches wait for the end of the stream
     return linked or not query.waits or len(positives) > 2

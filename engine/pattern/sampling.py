@@ -11,7 +11,7 @@ from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class
 from seustream.engine.pattern.batch import EventBatch
 from seustream.engine.pattern.columns import Bools, Ints, Prepared, holds
-from seustream.engine.pattern.found import runs
+from seustream.engine.pattern.found import pieces, runs
 from seustream.engine.pattern.lists import BatchRows, Bindings, Lists
 
 SAMPLE = 2_000
@@ -22,19 +22,6 @@ through."""
 def sample_step(length: int) -> int:
     """Returns the step width that samples a list of this length."""
     return max(1, length // SAMPLE)
-
-
-def pieces(counts: Ints, limit: int) -> list[slice]:
-    """Returns consecutive slices whose counts add up to no more than the limit, or that hold one
-    count."""
-    ends = np.cumsum(counts)
-    found, begin = [], 0
-    while begin < len(counts):
-        done = int(ends[begin - 1]) if begin else 0
-        end = max(int(np.searchsorted(ends, done + limit, "right")), begin + 1)
-        found.append(slice(begin, end))
-        begin = end
-    return found
 
 
 Constants = Sequence[tuple[int, Prepared]]

@@ -6,6 +6,7 @@ that a step without one costs next to nothing.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -88,28 +89,35 @@ class PatternNode:
         self._bring()
         while self._given < self._reached:
             self._given = self.operator.mark(self._reached, self._at_once)
-            found, times = self.operator.advance_table(self._given)
+            matches = 0
+            for found, times in self.operator.parts(self._given):
+                matches += found.num_rows
+                places = self.operator.places if isinstance(self.operator, RowOperator) else None
+                yield from self._answers(found, times, places)
+            yield from self._released()
             cut = self._given < self._reached
-            self._at_once = _events_at_once(self._at_once, found.num_rows, cut)
-            places = self.operator.places if isinstance(self.operator, RowOperator) else None
-            yield from self._answers(found, times, places)
+            self._at_once = _events_at_once(self._at_once, matches, cut)
 
     def _answers(
         self, found: pa.Table, times: Ints, places: Ints | None = None
     ) -> Iterator[Answer]:
-        """Yields matches as results as soon as they are certain, or as rows of the stream that the
-        query defines once they are in order."""
+        """Yields matches as results as soon as they are certain; keeps those that are rows of the
+        stream that the query defines."""
         if self._release is not None:
-            if places is None:
-                places = np.zeros(len(times), np.int64)
-            self._release.add(found, times, places)
-            found, times = self._release.released(self.watermark)
-        if not found.num_rows:
+            self._release.add(
+                found, times, np.zeros(len(times), np.int64) if places is None else places
+            )
+        elif found.num_rows:
+            yield self.query.name, found
+
+    def _released(self) -> Iterator[Answer]:
+        """Yields the rows of the stream that the query defines, once they are in order."""
+        if self._release is None:
             return
-        if self._release is not None:
+        found, times = self._release.released(self.watermark)
+        if found.num_rows:
             columns = [pa.array(times, pa.int64()), *found.columns]
-            found = pa.table(columns, names=["ts", *found.column_names])
-        yield self.query.name, found
+            yield self.query.name, pa.table(columns, names=["ts", *found.column_names])
 
     def _due(self) -> bool:
         """Returns whether there may be matches, or too many rows wait."""
@@ -130,7 +138,7 @@ class PatternNode:
     def snapshot(self) -> bytes:
         if self._waiting or self.operator.watermark < self._given:
             self._bring()
-            self.operator.advance_table(self._given)  # no waiting row ends a match
+            deque(self.operator.parts(self._given), 0)  # no waiting row ends a match
         plain = {
             "text": self.query.text,
             "reached": self._reached,

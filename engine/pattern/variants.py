@@ -4,9 +4,9 @@ result."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import starmap
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,8 @@ from seustream.engine.pattern.arrivals import Stats
 from seustream.engine.pattern.columns import Ints
 from seustream.engine.pattern.event import Match
 from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.output import Rows
 from seustream.engine.pattern.skip import Skipping
-
-Rows = tuple[pa.Table, Ints]
 
 
 class VariantsOperator:
@@ -90,8 +89,14 @@ class VariantsOperator:
 
     def advance_table(self, watermark: int) -> Rows:
         """Moves the watermark; returns rows of RETURN, with their times."""
+        nothing = self.schema.empty_table(), np.zeros(0, np.int64)
+        return output.together([*self.parts(watermark)] or [nothing])
+
+    def parts(self, watermark: int) -> Iterator[Rows]:
+        """Acts like `advance_table`; yields the rows in parts. Must be iterated to its end."""
         if not self._skips:
-            return self._together([one.advance_table(watermark) for one in self.operators])
+            yield from self._merged([one.parts(watermark) for one in self.operators])
+            return
         found = [
             dataclasses.replace(match, groups=self._placed(variant, match))
             for variant, one in zip(self.query.variants, self.operators, strict=True)
@@ -99,12 +104,36 @@ class VariantsOperator:
         ]
         counted = self._skipping.counted(found, watermark)
         self._counted += len(counted)
-        return self._together(
-            [
-                one.rows_of(one.dated(self._own(variant, counted)))
-                for variant, one in zip(self.query.variants, self.operators, strict=True)
-            ]
-        )
+        if counted:
+            yield self._together(
+                [
+                    one.rows_of(one.dated(self._own(variant, counted)))
+                    for variant, one in zip(self.query.variants, self.operators, strict=True)
+                ]
+            )
+
+    def _merged(self, variants: Sequence[Iterator[Rows]]) -> Iterator[Rows]:
+        """Merges the parts of all variants: by time, then by variant."""
+        parts = [next(one, None) for one in variants]
+        while any(parts):
+            # Of the parts that end first, that of the first variant goes whole. A later variant may
+            # have to wait with rows of the same time.
+            end, first = min(
+                (int(part[1][-1]), number) for number, part in enumerate(parts) if part is not None
+            )
+            given = []
+            for number, part in enumerate(parts):
+                if part is None:
+                    continue
+                rows, at = part
+                side: Literal["left", "right"] = "right" if number <= first else "left"
+                count = int(np.searchsorted(at, end, side))
+                given.append((rows.slice(0, count), at[:count]))
+                parts[number] = rows.slice(count), at[count:]
+            yield self._together(given)
+            for number, part in enumerate(parts):
+                if part is not None and not len(part[1]):
+                    parts[number] = next(variants[number], None)
 
     def _placed(self, variant: ir.PatternQuery, match: Match) -> tuple[Any, ...]:
         by_place = dict(zip(variant.places, match.groups, strict=True))

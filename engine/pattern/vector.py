@@ -5,7 +5,8 @@ in the next list. Where comparisons of two events are due, a kernel scans the ra
 that fit (`links`); otherwise every binding is repeated once per event of its range. All other
 conditions that are due are evaluated as columns. Where a step would make too many bindings, they
 are cut into pieces, and each piece is carried through to the end. So no more than `limit` rows of
-partial matches exist, unless a single binding has more partners than that.
+partial matches exist, unless a single binding has more partners than that. A search that finds too
+many matches begins anew in two halves (`boxes`), which come one after the other.
 
 With `tighten`, a range holds only events from which a chain within the window leads on (`reach`):
 without conditions between events there are no dead ends.
@@ -13,26 +14,29 @@ without conditions between events there are no dead ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class, Strategy
 from seustream.engine.kernels import native
+from seustream.engine.pattern import boxes
 from seustream.engine.pattern.batch import EventBatch
 from seustream.engine.pattern.columns import Array, Bools, Ints, holds
 from seustream.engine.pattern.ends import sequence_ends
-from seustream.engine.pattern.fill import LIMIT, Completion, Rows
+from seustream.engine.pattern.errors import TooManyMatches
+from seustream.engine.pattern.fill import LIMIT, Completion, FirstOnes, Rows
 from seustream.engine.pattern.following import chains, neighbours
-from seustream.engine.pattern.found import Found, joined, runs
+from seustream.engine.pattern.found import Found, pieces, runs, together
 from seustream.engine.pattern.kept import KeptEvents
 from seustream.engine.pattern.links import PatternLink, link, near, partners
 from seustream.engine.pattern.lists import FAR, Bindings, Lists
 from seustream.engine.pattern.meaning import BoundCondition, Meaning
 from seustream.engine.pattern.planner import Order, OrderChooser, check_order
 from seustream.engine.pattern.reach import Reach, reach
-from seustream.engine.pattern.sampling import pieces, share
+from seustream.engine.pattern.sampling import share
 from seustream.hdl.isa import Condition
 
 _FEW_ENDS = 1 << 10
@@ -40,7 +44,8 @@ _FEW_ENDS = 1 << 10
 
 
 class ColumnSearch:
-    """A query's lists in columns, and their search."""
+    """A query's lists in columns, and their search. The matches of a part have at most `most`
+    events, or are one match."""
 
     def __init__(
         self,
@@ -48,7 +53,7 @@ class ColumnSearch:
         order: str | Order = "cost",
         tighten: bool = True,
         limit: int = LIMIT,
-        max_matches: int | None = None,
+        most: int | None = None,
     ) -> None:
         query = meaning.query
         check_order(order, len(query.anchors))
@@ -59,7 +64,7 @@ class ColumnSearch:
         self._query = query
         self._tighten = tighten
         self._limit = limit
-        self._max_matches = max_matches
+        self._most = most
         self._anchors = query.anchors
         self._pairs = meaning.of(Class.PAIR)
         self._links: dict[int, PatternLink] = {
@@ -83,63 +88,122 @@ class ColumnSearch:
     def advance(self, batch: EventBatch, old: int, new: int) -> Found | None:
         """Takes a batch of events with old < ts ≤ new, in order; returns the matches determined
         since, ordered, or None."""
+        return together(self.parts(batch, old, new))
+
+    def parts(self, batch: EventBatch, old: int, new: int, dated: bool = False) -> Iterator[Found]:
+        """Acts like `advance`; yields the matches in parts, in order. `dated`: those that wait for
+        the end of the stream have the times of their last events. Must be iterated to its end."""
         batch, fits = self.kept.take(batch)
         last = self._query.positives[-1]
         ends = self._query.waits or last not in self._anchors or len(fits[last]) > 0
-        found = None
         if self._ends is not None:
             self._ends.add(self.kept, batch, fits)
         if ends and len(self.kept) and not self._query.empty:
-            done = False
+            done, found = False, None
             if self._ends is not None and len(fits[last]) <= _FEW_ENDS:
-                done, found = self._ends.search(self.kept, len(fits[last]), self._max_matches)
+                done, found = self._ends.search(self.kept, len(fits[last]), self._most)
+            if found is not None:
+                yield found
             if not done:
-                found = self._search(old, new)
+                yield from self._search((old, new), dated)
         forgotten = self.kept.expire(new)
         if self._ends is not None:
             self._ends.forget(forgotten)
-        return found
 
     # --- search ---------------------------------------------------------------
 
-    def _search(self, old: int, new: int) -> Found | None:
+    def _search(self, epoch: boxes.Span, dated: bool) -> Iterator[Found]:
         log = self.kept.log
         if log is None or not self.kept.fills(self._anchors):
-            return None
-        lists = self._lists = Lists(self._query, log, self.kept.rows)
-        self._bounds = self._determining(old, new)
-        completion = Completion(self.meaning, lists, (old, new), self._limit, self._max_matches)
-        self._completion = completion
+            return
+        self._lists = Lists(self._query, log, self.kept.rows)
+        self._rows = [self.kept.rows[element] for element in self._anchors]
         self.levels = [0] * (len(self._anchors) - 1)
+        self._dated = dated
+        # Where arrival and time differ, parts by time are not in the order of arrivals. Under NEXT and
+        # STRICT there is no more than a match for each event.
+        cut = self.kept.ordered and self._query.strategy is Strategy.ANY
+        most = self._most if cut else None
+        whole = boxes.whole(self._query, log.ts, epoch)
+        for found in self._in(whole, boxes.cuts(self._query, dated), most):
+            if len(found):
+                yield found
+        self._lists = self._reach = None
+
+    def _in(
+        self, box: boxes.SearchBox, cuts: Sequence[boxes.Cut], most: int | None
+    ) -> Iterator[Found]:
+        """Yields the matches of a box in order, in halves where they are too many."""
+        completion = self._completing(box.epoch, most)
+        try:
+            with self.meaning.tentative():
+                self._begin(box, completion)
+        except TooManyMatches:
+            assert most is not None
+            halves = box.halves(cuts, self._ready.log.ts, self._rows)
+            for half in halves:
+                yield from self._in(half, cuts, most)
+            if not halves:
+                yield from self._one_by_one(box, most)
+            return
+        found = completion.found()
+        if found is not None:
+            yield found
+
+    def _completing(self, epoch: boxes.Span, most: int | None) -> Completion:
+        return Completion(self.meaning, self._ready, epoch, self._limit, most, self._dated)
+
+    def _one_by_one(self, box: boxes.SearchBox, most: int) -> Iterator[Found]:
+        """Yields the matches of a box that cannot be halved: searches it anew for each part."""
+        after, left, counted = None, True, contextlib.nullcontext()
+        while left:
+            of = (self.meaning, self._ready, box.epoch, self._limit, most, self._dated, after)
+            completion = FirstOnes(*of)
+            with self.meaning.uncounted() if after else counted:
+                self._begin(box, completion)
+                found, left = completion.found(), completion.left
+            if found is not None:
+                yield found
+                after = found.part(len(found) - 1, len(found))
+
+    def _begin(self, box: boxes.SearchBox, completion: Completion) -> None:
+        """Finds the matches of a box."""
+        lists, self._completion = self._ready, completion
+        self._box = box
+        self._bounds = [self._times(span) for span in box.spans]
+        if any(begin >= end for begin, end in box.spans):
+            return
         if self._query.strategy is not Strategy.ANY:
             self._order = tuple(range(len(self._anchors)))
             of = (lists, self._query, self._starts(), self._anchors, self._true)
             strict = self._query.strategy is Strategy.STRICT
             rows = neighbours(*of) if strict else chains(*of, self._limit)
             completion.take(rows, len(rows[self._anchors[0]]))
-        else:
-            counts = lists.counts(self._anchors)
-            searched = [len(self._inside(place)) for place in range(len(self._anchors))]
-            self._order = self.chooser.choose(counts, lists.span * lists.keys, searched)
-            self._reach = reach(lists.T, self._query.positives) if self._tighten else None
-            start = self._anchors[self._order[0]]
-            alone = {start: self._starts()}
-            first = self._settled(alone, start, self._completed(alone, start))
-            for piece in range(0, max(len(first[start]), 1), self._limit):
-                part = {e: r[piece : piece + self._limit] for e, r in first.items()}
-                self._extend(part, self._order[0], self._order[0], 1)
-        self._lists = self._reach = None
-        parts = completion.parts
-        return joined(parts).sorted(self._query) if parts else None
+            return
+        counts = lists.counts(self._anchors)
+        searched = [len(self._inside(place)) for place in range(len(self._anchors))]
+        self._order = self.chooser.choose(counts, lists.span * lists.keys, searched)
+        if self._tighten and self._reach is None:
+            self._reach = reach(lists.T, self._query.positives)
+        start = self._anchors[self._order[0]]
+        alone = {start: self._starts()}
+        first = self._settled(alone, start, self._completed(alone, start))
+        for piece in range(0, max(len(first[start]), 1), self._limit):
+            part = {e: r[piece : piece + self._limit] for e, r in first.items()}
+            self._extend(part, self._order[0], self._order[0], 1)
+
+    def _times(self, span: boxes.Span) -> tuple[int, int]:
+        """Returns the times of some rows of the log, the second excluded."""
+        times, (begin, end) = self._ready.log.ts, span
+        first = int(times[begin]) if 0 < begin < len(times) else -FAR
+        return first, int(times[end - 1]) + 1 if 0 < end < len(times) else FAR
 
     def _inside(self, place: int) -> Ints:
         """Returns positions in an anchor's list of the events within its bounds."""
-        lists, (begin, end) = self._ready, self._bounds[place]
-        rows = lists.rows[self._anchors[place]]
-        if begin == -FAR and end == FAR:
+        rows, (begin, end) = self._ready.rows[self._anchors[place]], self._box.spans[place]
+        if begin == 0 and end == len(self._ready.log):
             return np.arange(len(rows))
-        times = lists.log.ts[rows]
-        return ((times >= begin) & (times < end)).nonzero()[0]
+        return ((rows >= begin) & (rows < end)).nonzero()[0]
 
     def _starts(self) -> Ints:
         """Returns the positions from which the search starts, in the list of its first anchor."""
@@ -149,17 +213,6 @@ class ColumnSearch:
             ends, begins = self._reach.ends[start][rows], self._reach.begins[start][rows]
             rows = rows[ends <= begins + self._query.window]
         return rows
-
-    def _determining(self, old: int, new: int) -> list[tuple[int, int]]:
-        """Bounds the anchor that determines D to the epoch, as in `OptiSeq`."""
-        bounds = [(-FAR, FAR)] * len(self._anchors)
-        query = self._query
-        if not query.waits:
-            if self._anchors[-1] == query.positives[-1]:
-                bounds[-1] = (max(old + 1, -FAR), min(new + 1, FAR))
-        elif query.window is not None and self._anchors[0] == query.positives[0]:
-            bounds[0] = (max(old + 1 - query.window, -FAR), min(new + 1 - query.window, FAR))
-        return bounds
 
     def _extend(self, rows: Rows, low: int, high: int, step: int) -> None:
         """Binds the next anchor for all rows; anchors `low` to `high` are bound."""
@@ -183,8 +236,11 @@ class ColumnSearch:
             for who, found in partners(begin, end, tests, self._limit):
                 longer = {e: r[who] for e, r in rows.items()}
                 longer[element] = found
+                longer = self._within(longer, place)
                 self._extend(self._settled(longer, element, rest), *wider)
             return
+        if step + 1 == len(self._order) and not rest:
+            self._completion.expect(total)
         if total > self._limit and size > 1:
             for piece in pieces(counts, self._limit):
                 part = {e: r[piece] for e, r in rows.items()}
@@ -194,8 +250,20 @@ class ColumnSearch:
         repeated = np.repeat(np.arange(size), counts)
         longer = {e: r[repeated] for e, r in rows.items()}
         longer[element] = runs(begin, counts)
+        longer = self._within(longer, place)
         self.peak_rows = max(self.peak_rows, total)
         self._extend(self._settled(longer, element, rest), *wider)
+
+    def _within(self, rows: Rows, place: int) -> Rows:
+        """Returns the bindings whose event at a place is in the box; their times are."""
+        times, (begin, end) = self._ready.log.ts, self._box.spans[place]
+        before = begin > 0 and times[begin - 1] == times[begin]
+        if not before and not (end < len(times) and times[end - 1] == times[end]):
+            return rows
+        element = self._anchors[place]
+        own = self._ready.rows[element][rows[element]]
+        inside = (own >= begin) & (own < end)
+        return {e: r[inside] for e, r in rows.items()}
 
     def _tests(
         self, settled: list[BoundCondition], element: int, rows: Rows

@@ -59,6 +59,9 @@ class GivenRows:
     row: Ints
     hand: Ints
 
+    def part(self, begin: int, end: int) -> GivenRows:
+        return GivenRows(self.owner[begin:end], self.row[begin:end], self.hand[begin:end])
+
 
 def given(found: Matches, give: Give, log: RowLog) -> GivenRows:
     """Returns the rows to give out for matches, in the order of their times."""

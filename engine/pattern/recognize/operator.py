@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,17 @@ from seustream.engine.pattern.columns import Ints
 from seustream.engine.pattern.errors import SkipStuck
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
 from seustream.engine.pattern.keys import PartitionKeys
+from seustream.engine.pattern.output import Rows
 from seustream.engine.pattern.recognize.conditions import Conditions, navigations
 from seustream.engine.pattern.recognize.log import RowLog
-from seustream.engine.pattern.recognize.measures import Matches, MeasureColumns, given
+from seustream.engine.pattern.recognize.measures import GivenRows, Matches, MeasureColumns, given
 from seustream.engine.pattern.recognize.program import RowProgram
 from seustream.engine.stream.schema import arrow_type
+from seustream.engine.stream.sorting import lexsort
 
 _SKIPS = (Skip.PAST_LAST, Skip.NEXT, Skip.TO_FIRST, Skip.TO_LAST)  # numbered as in the search
 _STUCK = 2  # kinds from here on are matches whose SKIP leads nowhere
+_ALL = 1 << 62
 _SLACK = 1024
 """Rows that may be kept beyond twice the number needed."""
 
@@ -116,9 +120,14 @@ class RowOperator:
         """Returns the watermark to move to: see `PatternOperator.mark`."""
         return self._arrivals.mark(watermark, events)
 
-    def advance_table(self, watermark: int) -> tuple[pa.Table, Ints]:
+    def advance_table(self, watermark: int) -> Rows:
         """Moves the watermark. Returns the rows of the matches that are certain by now, in the
         order of their times, and these times."""
+        nothing = self._nothing, np.zeros(0, np.int64)
+        return output.together([*self.parts(watermark)] or [nothing])
+
+    def parts(self, watermark: int) -> Iterator[Rows]:
+        """Acts like `advance_table`; yields the rows in parts. Must be iterated to its end."""
         if watermark < self.watermark:
             raise ValueError(f"the watermark goes back from {self.watermark} to {watermark}")
         self.watermark = watermark
@@ -127,16 +136,42 @@ class RowOperator:
             self._append(batch, self._keys.of(batch))
         if watermark == END_OF_STREAM:
             self._judge_rest()
-        found = self._found()
-        self.places = np.zeros(0, np.int64)
-        if found is None:
-            return self._nothing, np.zeros(0, np.int64)
-        results = given(found, self.query.give, self._log)
-        columns = list(self._measures.columns(found, results))
-        times, self.places = self._log.ts[results.row], self._log.number[results.row]
-        self.stats.matches += int((found.kind == 0).sum())
+        yield from self._all_rows() if self.query.give is not Give.ONE else self._one_row()
         self._forget()
-        return pa.Table.from_arrays(columns, schema=self._nothing.schema), times
+
+    def _one_row(self) -> Iterator[Rows]:
+        """Yields the rows of matches that have one each. The rows of one step are no more than those
+        of the stream that are kept, but matches with all their rows may be far larger."""
+        tables, rows, starts = [], [], []
+        for found in self._found(output.PART):
+            results = given(found, self.query.give, self._log)
+            tables.append(self._table(found, results))
+            rows.append(results.row)
+            starts.append(found.start[results.owner])
+        if not tables:
+            return
+        table, at = pa.concat_tables(tables), np.concatenate(rows)
+        if len(tables) > 1:
+            order = lexsort((np.concatenate(starts), at))
+            table, at = table.take(pa.array(order)), at[order]
+        for begin in range(0, len(at), output.PART):
+            some = at[begin : begin + output.PART]
+            self.places = self._log.number[some]
+            yield table.slice(begin, output.PART), self._log.ts[some]
+
+    def _all_rows(self) -> Iterator[Rows]:
+        """Yields all rows of matches. They come row by row, so that all matches of a step are held
+        together, though not their columns."""
+        for found in self._found(_ALL):
+            results = given(found, self.query.give, self._log)
+            for begin in range(0, len(results.row), output.PART):
+                some = results.part(begin, begin + output.PART)
+                self.places = self._log.number[some.row]
+                yield self._table(found, some), self._log.ts[some.row]
+
+    def _table(self, found: Matches, results: GivenRows) -> pa.Table:
+        columns = list(self._measures.columns(found, results))
+        return pa.Table.from_arrays(columns, schema=self._nothing.schema)
 
     def _append(self, batch: EventBatch, keys: Ints) -> None:
         number = np.arange(self._numbered, self._numbered + len(batch))
@@ -164,19 +199,24 @@ class RowOperator:
             values, flags = self._conditions.values(at)
             self._search.judge(self._log.key[at], self._conditions.may(at), values, flags)
 
-    def _found(self) -> Matches | None:
-        count, members = self._search.run(self.watermark, self.watermark == END_OF_STREAM)
-        if not count:
-            self._forget()
-            return None
-        heads = np.empty((count, 5), np.int64)
-        numbers, labels = np.empty(members, np.int64), np.empty(members, np.int64)
-        self._search.take(heads, numbers, labels)
-        kind, _, number, start, counts = (np.ascontiguousarray(one) for one in heads.T)
-        stuck = np.flatnonzero(kind >= _STUCK)
-        if len(stuck):
-            self._stuck(int(kind[stuck[0]]), int(start[stuck[0]]))
-        return Matches(kind, number, self._log.at(start), counts, self._log.at(numbers), labels)
+    def _found(self, part: int) -> Iterator[Matches]:
+        """Yields the matches that are certain by now; those of a part have about so many rows."""
+        through = False
+        while not through:
+            over = self.watermark == END_OF_STREAM
+            count, members, through = self._search.run(self.watermark, over, part)
+            if not count:
+                continue
+            heads = np.empty((count, 5), np.int64)
+            numbers, labels = np.empty(members, np.int64), np.empty(members, np.int64)
+            self._search.take(heads, numbers, labels)
+            kind, _, number, start, counts = (np.ascontiguousarray(one) for one in heads.T)
+            stuck = np.flatnonzero(kind >= _STUCK)
+            if len(stuck):
+                self._stuck(int(kind[stuck[0]]), int(start[stuck[0]]))
+            self.stats.matches += int((kind == 0).sum())
+            at = self._log.at
+            yield Matches(kind, number, at(start), counts, at(numbers), labels)
 
     def _stuck(self, kind: int, start: int) -> None:
         query = self.query
@@ -275,7 +315,7 @@ class RowOperator:
         if batch is not None and len(batch):
             self._conditions.faults, faults = None, self._conditions.faults
             self._entered(batch, numbers["number"], numbers["key"])
-            self._search.run(self.watermark, False)
+            self._search.run(self.watermark, False, _ALL)
             self._conditions.faults = faults
         self._forget()
 

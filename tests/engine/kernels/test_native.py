@@ -362,16 +362,18 @@ def test_matches_are_taken_in_order_once_they_are_certain(seed: int) -> None:
     time, and each event counts from those that are gone."""
     chance = random.Random(seed)
     kernel = native.Subsets()
-    kernel.configure(np.array([0, 0, 0, 1, 1, 1, 1, 0, 1, 0], np.int64), 2, -1, -1)
+    kernel.configure(np.array([0, 0, 0, 1, 1, 1, 1, 0, 1, 0], np.int64), 2, -1)
     count = chance.randint(2, 18)
     fits = [chance.choice([1, 1, 1, 2, 3]) for _ in range(count)]
     first, gone = chance.choice([0, 7]), 0
     events = range(first, first + count)
     numbers = chance.sample(range(1000), count)
     if first:  # events before these are of no match
-        kernel.advance(np.zeros(first, np.int64), np.arange(first), np.zeros(first, np.int64))
+        none = np.zeros(first, np.int64)
+        assert kernel.advance(none, np.arange(first), none, 0, 1) == -1
         gone = first
-    kernel.advance(np.zeros(count, np.int64), np.array(events), np.array(fits, np.int64))
+    given = np.zeros(count, np.int64), np.array(events), np.array(fits, np.int64)
+    assert kernel.advance(*given, 0, 1 << 62) == -1
     expected = [
         (last, [list(group), [last]])
         for last in events
@@ -385,7 +387,7 @@ def test_matches_are_taken_in_order_once_they_are_certain(seed: int) -> None:
     found = []
     for to in (first + count // 2, first + count):
         certain = kernel.certain(to)
-        determined, stages = kernel.take(to, np.array(numbers, np.int64), gone)
+        determined, stages = kernel.take(to, np.array(numbers, np.int64), gone, False)
         sizes = [np.frombuffer(of, np.int64) for of, _ in stages]
         rows = [iter(np.frombuffer(of, np.int64).tolist()) for _, of in stages]
         for match, when in enumerate(np.frombuffer(determined, np.int64).tolist()):
@@ -404,13 +406,49 @@ def test_matches_are_taken_in_order_once_they_are_certain(seed: int) -> None:
     assert kernel.certain(first + count) == 0
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_subsets_come_in_order_part_by_part(seed: int) -> None:
+    """Groups of two keys before a last event, several of which have one time."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    kernel, within = native.Subsets(), chance.choice([2, 4, 99])
+    kernel.configure(np.array([0, 0, 0, 1, 1, 1, 1, 0, 1, 0], np.int64), 2, within)
+    count, part = chance.randint(2, 14), chance.choice([1, 5, 30])
+    keys = [chance.randrange(2) for _ in range(count)]
+    times = sorted(chance.randrange(8) for _ in range(count))
+    fits = [chance.choice([1, 1, 1, 2, 3]) for _ in range(count)]
+    expected = [
+        (times[last], [*group, last])
+        for last in range(count)
+        if fits[last] & 2
+        for size in range(1, count)
+        for group in itertools.combinations(
+            [e for e in range(last) if fits[e] & 1 and keys[e] == keys[last]], size
+        )
+        if times[group[-1]] < times[last] <= times[group[0]] + within
+    ]
+    # A group that is the beginning of another comes first: its end is that of a stage.
+    expected.sort(key=lambda one: (one[0], one[1][:-1], one[1][-1]))
+    given = [np.array(one, np.int64) for one in (keys, times, fits)]
+    found, at = list[tuple[int, list[int]]](), 0
+    while at >= 0:
+        at = kernel.advance(given[0], given[1], given[2], at, part)
+        determined, stages = kernel.take(99, np.arange(count), 0, True)
+        (sizes, group), (_, last) = [[np.frombuffer(of, np.int64) for of in one] for one in stages]
+        assert len(group) + len(last) < part + count
+        rest = iter(group.tolist())
+        for when, size, end in zip(np.frombuffer(determined, np.int64), sizes, last, strict=True):
+            found.append((int(when), [*itertools.islice(rest, int(size)), int(end)]))
+    assert found == expected
+
+
 def test_a_match_of_an_event_without_a_number_is_refused() -> None:
     kernel = native.Subsets()
-    kernel.configure(np.array([0, 0, 0, 1, 1], np.int64), 1, -1, -1)
-    kernel.advance(np.zeros(2, np.int64), np.arange(2), np.ones(2, np.int64))
+    kernel.configure(np.array([0, 0, 0, 1, 1], np.int64), 1, -1)
+    kernel.advance(np.zeros(2, np.int64), np.arange(2), np.ones(2, np.int64), 0, 99)
     for short, gone in ((1, 0), (2, 1)):
         with pytest.raises(RuntimeError, match="without a number"):
-            kernel.take(2, np.zeros(short, np.int64), gone)
+            kernel.take(2, np.zeros(short, np.int64), gone, True)
     assert kernel.certain(2) == 3
 
 

@@ -9,6 +9,7 @@ import random
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Mode, Strategy
 from seustream.engine.pattern.event import Event, Ids
+from seustream.engine.pattern.planner import supports
 from tests.engine.pattern.generate import Generator
 from tests.engine.pattern.oracle import Oracle
 from tests.engine.pattern.running import by_every_matcher, in_turns, operate
@@ -31,6 +32,10 @@ def check(chance: random.Random) -> int:
     agree("operator", query, events, cuts, [match.ids for match in found], want)
     turns = in_turns(query, events, chance, cuts)
     agree("turns", query, events, cuts, [match.ids for match in turns], want)
+    for name in [name for name, reason in supports(query).items() if reason is None]:
+        parts = operate(query, shuffled, name, cuts, chance.choice((1, 3, 8)))
+        got = [match.ids for match in parts]
+        assert got == [m.ids for m in found], case(f"{name} in parts", query, events, cuts)
     if query.window is not None:
         times = {match.ids: match.D for match in found}
         assert times == want, case("D", query, events, cuts)

@@ -155,9 +155,10 @@ def operate(
     events: Iterable[Event],
     engine: str = "auto",
     cuts: Sequence[int] = (),
+    part: int | None = None,
 ) -> list[Match]:
     """Gives everything to an operator at once, and then advances it step by step."""
-    operator = PatternOperator(query, engine)
+    operator = PatternOperator(query, engine, part=part)
     for event in events:
         operator.push(event)
     found = [match for cut in epochs(cuts) for match in operator.advance(cut)]

@@ -12,7 +12,7 @@ import pytest
 from seustream.compiler.language.types import DOUBLE, INT, VARCHAR
 from seustream.engine.pattern.batch import EventBatch, concat, needed, of_events, of_table, values
 from seustream.engine.pattern.event import Event, Match
-from seustream.engine.pattern.found import Found, GroupMembers, joined, runs
+from seustream.engine.pattern.found import Found, GroupMembers, joined, pieces, runs
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.output import Returned, schema
 from tests.engine.pattern.stock import STOCK, query
@@ -168,3 +168,19 @@ def test_runs_are_the_numbers_from_each_start_on() -> None:
         n for start, count in zip(starts, counts, strict=True) for n in range(start, start + count)
     ]
     assert runs(starts, counts).tolist() == want
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pieces_are_as_long_as_the_limit_lets_them_be(seed: int) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    counts = np.array([chance.choice([0, 1, 2, 50]) for _ in range(60)])
+    limit = chance.choice([1, 3, 60])
+    found = pieces(counts, limit)
+    assert [n for piece in found for n in range(60)[piece]] == list(range(60))
+    for piece, following in zip(found, [*found[1:], None], strict=True):
+        total = int(counts[piece].sum())
+        assert total <= limit or piece.stop - piece.start == 1
+        if following is not None:
+            assert total + counts[following.start] > limit, "one more would have been too many"
+    assert pieces(np.empty(0, np.int64), 5) == []

@@ -12,13 +12,11 @@ import pytest
 
 from seustream.compiler.pattern.ir import Class
 from seustream.engine.pattern import fill
-from seustream.engine.pattern.batch import needed, of_events
 from seustream.engine.pattern.compact import Compact
 from seustream.engine.pattern.errors import EngineRefused, PatternBudgetExceeded
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Ids
 from seustream.engine.pattern.lists import Bindings, Lists
 from seustream.engine.pattern.meaning import Meaning
-from seustream.engine.pattern.vector import ColumnSearch
 from tests.engine.pattern.generate import Generator, query_of
 from tests.engine.pattern.oracle import Oracle
 from tests.engine.pattern.running import operate, with_columns, with_compact
@@ -90,10 +88,6 @@ def test_more_matches_than_may_be_are_an_error_that_says_so() -> None:
     with pytest.raises(PatternBudgetExceeded, match="more than 200 matches at once") as caught:
         few.advance(events, BEGIN_OF_TIME, END_OF_STREAM)
     assert "narrow WITHIN" in (caught.value.hint or "")
-    pairs = query("PATTERN B x; B y WITHIN 9 ms RETURN *")
-    search = ColumnSearch(Meaning(pairs), max_matches=5)
-    with pytest.raises(PatternBudgetExceeded, match="more than 5 matches at once"):
-        search.advance(of_events(events, needed(pairs)), BEGIN_OF_TIME, END_OF_STREAM)
 
 
 def test_what_is_compared_is_not_for_compact_enumeration() -> None:

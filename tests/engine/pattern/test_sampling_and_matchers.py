@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
 
 from seustream.compiler.pattern.statements import compile_pattern
@@ -14,24 +13,9 @@ from seustream.engine.pattern.lists import Lists
 from seustream.engine.pattern.matchers import operator_of
 from seustream.engine.pattern.operator import PatternOperator
 from seustream.engine.pattern.recognize.operator import RowOperator
-from seustream.engine.pattern.sampling import SAMPLE, constants, fitting, pieces, sample_step, share
+from seustream.engine.pattern.sampling import SAMPLE, constants, fitting, sample_step, share
 from seustream.engine.pattern.variants import VariantsOperator
 from tests.engine.pattern.stock import STOCK, query
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_pieces_are_as_long_as_the_limit_lets_them_be(seed: int) -> None:
-    chance = random.Random(seed)
-    counts = np.array([chance.choice([0, 1, 2, 50]) for _ in range(60)])
-    limit = chance.choice([1, 3, 60])
-    found = pieces(counts, limit)
-    assert [n for piece in found for n in range(60)[piece]] == list(range(60))
-    for piece, following in zip(found, [*found[1:], None], strict=True):
-        total = int(counts[piece].sum())
-        assert total <= limit or piece.stop - piece.start == 1
-        if following is not None:
-            assert total + counts[following.start] > limit, "one more would have been too many"
-    assert pieces(np.empty(0, np.int64), 5) == []
 
 
 def test_every_so_many_th_of_a_long_list() -> None:

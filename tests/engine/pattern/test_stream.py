@@ -11,7 +11,7 @@ import pytest
 from seustream.compiler.pattern import ir
 from seustream.compiler.pipeline import Options, compile_text
 from seustream.engine.graph import GraphRun
-from seustream.engine.pattern import stream
+from seustream.engine.pattern import output, stream
 from seustream.engine.pattern.stream import PatternNode
 from seustream.engine.stream.merge import END_OF_STREAM
 
@@ -151,6 +151,39 @@ def test_what_a_step_finds_need_not_fit_at_once(monkeypatch: pytest.MonkeyPatch)
     node.push("E", rows)
     node.advance("E", END_OF_STREAM)
     assert sum(table.num_rows for _, table in node.outputs()) == 100 * 63
+
+
+def burst(kinds: str) -> pa.Table:
+    count = len(kinds)
+    return pa.table(
+        {
+            "ts": range(1, count + 1),
+            "type": [*kinds],
+            "id": pa.nulls(count, pa.int32()),
+            "v": pa.array(range(count), pa.float64()),
+        }
+    )
+
+
+def test_what_one_event_ends_streams_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More matches than any memory has, of which the reader takes the first ones; and as many as a
+    reader can count, none of whose parts is large."""
+    within = "FROM E WITHIN 1 h"
+    node = PatternNode(
+        query(f"PATTERN A a; B+ b; C c {within} USING ANY SUBSETS RETURN b[1].v AS v")
+    )
+    node.push("E", burst("A" + 60 * "B" + "C"))
+    node.advance("E", END_OF_STREAM)
+    given = node.outputs()
+    assert [next(given)[1]["v"][0].as_py() for _ in range(3)] == [1.0, 1.0, 1.0]
+    monkeypatch.setattr(output, "PART", 1 << 14)
+    node = PatternNode(query(f"PATTERN A a; B b; C c {within} RETURN a.v AS a, b.v AS b"))
+    node.push("E", burst(300 * "A" + 300 * "B" + "C"))
+    node.advance("E", END_OF_STREAM)
+    parts = [table for _, table in node.outputs()]
+    assert max(map(len, parts)) <= (1 << 14) // 3
+    whole = pa.concat_tables(parts).to_pylist()
+    assert whole == [{"a": a, "b": b} for a in range(300) for b in range(300, 600)]
 
 
 ROWS = "SELECT * FROM {} MATCH_RECOGNIZE (ORDER BY ts MEASURES PREV(A.x) AS p, A.x AS x PATTERN (A{}) WITHIN INTERVAL '9' MS DEFINE A AS A.x >= PREV(A.x) OR PREV(A.x) IS NULL)"

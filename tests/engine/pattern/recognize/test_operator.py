@@ -12,7 +12,7 @@ import pytest
 
 from seustream.compiler.pattern.rows import RowQuery
 from seustream.compiler.pattern.statements import compile_pattern
-from seustream.engine.pattern import keys
+from seustream.engine.pattern import keys, output
 from seustream.engine.pattern.errors import SkipStuck
 from seustream.engine.pattern.event import END_OF_STREAM
 from seustream.engine.pattern.recognize.operator import RowOperator
@@ -92,6 +92,23 @@ def check(seed: int, key: str = "k", alone: bool = False) -> int:
 def test_random_queries(block: int) -> None:
     found = [check(seed) for seed in range(25 * block, 25 * block + 25)]
     assert sum(found) > 25, "the cases find something"
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_parts_are_the_whole_in_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sql, _, rows = case(seed, False)
+    print(f"seed {seed}\n{sql}\n{rows.to_pylist()}")
+    query = compiled(sql)
+    try:
+        want = whole(query, rows)
+    except SkipStuck:
+        return
+    monkeypatch.setattr(output, "PART", 2)
+    assert whole(query, rows) == want
+    operator = RowOperator(query)
+    operator.push_table(rows)
+    sizes = [found.num_rows for found, _ in operator.parts(END_OF_STREAM)]
+    assert max(sizes, default=0) <= 2
 
 
 @pytest.mark.parametrize("block", range(4))
