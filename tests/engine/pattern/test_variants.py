@@ -18,6 +18,7 @@ from seustream.compiler.errors import CompileError
 from seustream.compiler.language.types import INT, VARCHAR
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.statements import compile_pattern
+from seustream.engine.pattern import output
 from seustream.engine.pattern.event import END_OF_STREAM, Event
 from seustream.engine.pattern.matchers import operator_of
 from tests.engine.pattern.oracle import Oracle
@@ -273,6 +274,30 @@ def test_every_way_is_matched() -> None:
     counts = [check(seed) for seed in range(80)]
     assert sum(count is not None for count in counts) > 60
     assert sum(count or 0 for count in counts) > 150
+
+
+def test_parts_are_the_whole_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    several = 0
+    for seed in range(60):
+        case = Case(seed)
+        try:
+            query = compile_pattern(case.text, STREAM)
+        except CompileError:
+            continue
+        columns = {name: [e.attrs[name] for e in case.events] for name in ("type", "x", "n")}
+        columns["ts"] = [e.ts for e in case.events]
+        rows = pa.table(columns, schema=pa.schema(SCHEMA))
+        found = []
+        for part in (output.PART, 2):
+            monkeypatch.setattr(output, "PART", part)
+            operator = operator_of(query)
+            operator.push_table(rows)
+            tables = [table for table, _ in operator.parts(END_OF_STREAM)]
+            several += part == 2 and len(tables) > 1
+            found.append([row for table in tables for row in table.to_pylist()])
+        monkeypatch.undo()
+        assert found[0] == found[1], f"seed {seed}\n{case.text}"
+    assert several > 5
 
 
 @pytest.mark.parametrize(
