@@ -20,7 +20,7 @@ from seustream.engine.pattern.lists import FAR
 Span = tuple[int, int]
 _TIMES, _ROWS = "times", "rows"
 Cut = tuple[str, int]
-"""What halves a search: the times, or the rows, of an anchor, given by its place."""
+"""A way to halve a search: by the times, or by the rows, of an anchor, given by its place."""
 
 
 @dataclass(frozen=True, slots=True)

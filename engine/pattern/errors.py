@@ -13,10 +13,6 @@ class PatternBudgetExceeded(PatternError):
     """More runs, or matches that have to be in memory together, than allowed."""
 
 
-class TooManyMatches(Exception):
-    """A search finds more matches than fit into one part: it has to be cut."""
-
-
 class LateEvent(PatternError):
     """An event below the watermark, where late events may not be dropped."""
 

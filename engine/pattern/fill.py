@@ -12,7 +12,6 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class
 from seustream.engine.pattern.columns import Array, Bools, Ints, holds
-from seustream.engine.pattern.errors import TooManyMatches
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event
 from seustream.engine.pattern.found import Found, GroupMembers, joined, pieces, runs
 from seustream.engine.pattern.lists import Bindings, Lists
@@ -26,6 +25,10 @@ _TRIED_FIRST = 16
 
 Rows = dict[int, Array]
 """Positions in the list of each bound element, one row per binding."""
+
+
+class TooManyMatches(Exception):
+    """A search finds more matches than fit into one part: it has to be cut."""
 
 
 class Completion:

@@ -26,8 +26,7 @@ from seustream.engine.pattern import boxes
 from seustream.engine.pattern.batch import EventBatch
 from seustream.engine.pattern.columns import Array, Bools, Ints, holds
 from seustream.engine.pattern.ends import sequence_ends
-from seustream.engine.pattern.errors import TooManyMatches
-from seustream.engine.pattern.fill import LIMIT, Completion, FirstOnes, Rows
+from seustream.engine.pattern.fill import LIMIT, Completion, FirstOnes, Rows, TooManyMatches
 from seustream.engine.pattern.following import chains, neighbours
 from seustream.engine.pattern.found import Found, pieces, runs, together
 from seustream.engine.pattern.kept import KeptEvents
