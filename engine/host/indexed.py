@@ -35,14 +35,20 @@ class Wanted(Protocol):
 
 
 class _NumberColumn:
-    """The numbers of an expression in each row. Rows before `doubtful` may have a fault in it.
-    Flags are kept once there has been a NULL."""
+    """The numbers of an expression in the rows from `begin` on: in all if it is `whole`, else in those that came
+    last. Rows before `doubtful` may have a fault in it. Flags are kept once there has been a NULL."""
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: Key, begin: int) -> None:
         self.of = converted(key)
+        self.whole = False
+        self.doubtful = 0
+        self.start(begin)
+
+    def start(self, begin: int) -> None:
+        """Forgets all numbers; those of the rows from a number on follow."""
+        self.begin = begin
         self.values = Growing()
         self.flags: Growing | None = None
-        self.doubtful = 0
 
     def append(self, values: Numbers) -> None:
         mine, flags = values
@@ -53,14 +59,17 @@ class _NumberColumn:
         if self.flags is not None:
             self.flags.append(np.ones(len(mine), np.uint8) if flags is None else flags)
 
-    def drop(self, count: int) -> None:
+    def drop_before(self, number: int) -> None:
+        count = min(number - self.begin, len(self.values))
+        self.begin = number
         self.values.drop(count)
         if self.flags is not None:
             self.flags.drop(count)
 
-    @property
-    def view(self) -> Numbers:
-        return self.values.view, None if self.flags is None else self.flags.view
+    def since(self, number: int) -> Numbers:
+        """Returns the numbers of the rows from one on."""
+        place = number - self.begin
+        return self.values.view[place:], None if self.flags is None else self.flags.view[place:]
 
 
 class _Index(Generic[_Kind]):
@@ -75,8 +84,8 @@ class _Index(Generic[_Kind]):
 
 class IndexedRows:
     """The rows of one source. `chosen` are conditions on them alone, and `wanted` the constants
-    with which other conditions compare an expression. Rows that do not meet them are in no index;
-    their `admitted` is 0."""
+    with which other conditions compare an expression. Rows that do not meet them are in no index
+    and not `admitted`."""
 
     def __init__(
         self,
@@ -95,7 +104,7 @@ class IndexedRows:
         self._names: set[str] = set()  # of the columns that are read
         self._chains: dict[tuple[_NumberColumn, ...], _Index[native.Chains]] = {}
         self._runs: dict[_NumberColumn, _Index[native.Runs]] = {}
-        self._admitted = Growing()
+        self._admitted = Growing(np.bool_)
         self._read([*self.chosen, *(one.key[0] for one in wanted)])
         self.doubts: dict[x.Expression, int] = {}  # by condition, rows before this are in doubt
 
@@ -107,12 +116,15 @@ class IndexedRows:
         if gone := min(store.first, self.end) - self.first:
             self.first += gone
             for column in self._columns.values():
-                column.drop(gone)
+                if column.begin < self.first:
+                    column.drop_before(self.first)
             if self.selects:
                 self._admitted.drop(gone)
         if store.first > self.end:  # rows that came and went unseen
             self.first = self.end = store.first
             self._chains, self._runs = {}, {}
+            for column in self._columns.values():
+                column.start(self.first)
         for chains in self._chains.values():
             chains.of.drop(store.first)
         for runs in self._runs.values():
@@ -120,12 +132,16 @@ class IndexedRows:
         place, rows = self.end - store.first, len(store) - (self.end - store.first)
         if not rows:
             return
-        self.end += rows
         leaf = self._leaves(self._names, place)
         for column in self._columns.values():
+            if not column.whole:
+                column.drop_before(self.end)
             self._extend(column, leaf, rows)
+        self.end += rows
         if self.selects:
             self._admitted.append(self._choose(leaf, rows))
+        for chains in self._chains.values():  # their columns are there only now
+            self._filled(chains)
 
     def _read(self, expressions: Sequence[x.Expression]) -> set[str]:
         """Returns the names of the columns that these read; `follow` reads them from now on."""
@@ -142,9 +158,9 @@ class IndexedRows:
         values = evaluate(column.of, leaf, rows, doubts)
         column.append(numbers(values, self.codes))
         if doubts.total:
-            column.doubtful = self.end
+            column.doubtful = column.begin + len(column.values)
 
-    def _choose(self, leaf: Leaves, rows: int) -> Ints:
+    def _choose(self, leaf: Leaves, rows: int) -> npt.NDArray[np.bool_]:
         admitted = np.ones(rows, np.bool_)
         for condition in self.chosen:
             doubts = Faults()
@@ -160,24 +176,44 @@ class IndexedRows:
                 self.doubts[one.key[0]] = self.end
             else:
                 admitted &= one.admits(column)
-        return admitted.astype(np.int64)
+        return admitted
 
     # --- what is known --------------------------------------------------------
 
     @property
-    def admitted(self) -> Ints | None:
-        """1 for each row that the conditions on it alone allow, else 0; None if all are allowed."""
+    def admitted(self) -> npt.NDArray[np.bool_] | None:
+        """Returns which rows the conditions on them alone allow; None if all are allowed."""
         return self._admitted.view if self.selects else None
 
     def in_doubt(self) -> list[x.Expression]:
         """Returns the conditions that have a fault in some row."""
         return [e for e, end in self.doubts.items() if end > self.first]
 
+    def is_certain(self, key: Key) -> bool:
+        """Returns whether an expression has a fault in no row."""
+        return self._column(key).doubtful <= self.first
+
     def column(self, key: Key) -> Numbers | None:
         """Returns the numbers of an expression over this source, by place; None where it has a
-        fault."""
+        fault. They are kept for all rows from now on."""
         column = self._column(key)
-        return None if column.doubtful > self.first else column.view
+        if column.doubtful > self.first:
+            return None
+        self._reach(column, self.first)
+        column.whole = True
+        return column.since(self.first)
+
+    def at(self, key: Key, places: Ints) -> Numbers | None:
+        """Returns the numbers of an expression in some places; None where it has a fault."""
+        column = self._column(key)
+        if column.doubtful > self.first:
+            return None
+        if column.begin > self.first and len(places):
+            begin = self.first + int(places.min())
+            if begin < column.begin:  # earlier rows are asked for: they may be at each step
+                return _some(self.column(key), places)
+            places = places - (column.begin - self.first)
+        return _some(column.since(column.begin), places)
 
     def _column(self, key: Key) -> _NumberColumn:
         # Joins ask with the same objects at each step; finding one by value takes longer than a
@@ -187,10 +223,19 @@ class IndexedRows:
             return met[1]
         column = self._columns.get(key)
         if column is None:
-            self._columns[key] = column = _NumberColumn(key)
-            self._extend(column, self._leaves(self._read([key[0]]), 0), len(self.store))
+            self._columns[key] = column = _NumberColumn(key, self.first)
+            self._fill(column, self._read([key[0]]))
         self._met[id(key[0])] = key, column
         return column
+
+    def _reach(self, column: _NumberColumn, number: int) -> None:
+        """Makes a column reach back to a row."""
+        if column.begin > number:
+            column.start(self.first)
+            self._fill(column, {leaf.name for leaf in x.columns(column.of)})
+
+    def _fill(self, column: _NumberColumn, names: set[str]) -> None:
+        self._extend(column, self._leaves(names, 0), len(self.store))
 
     def chains(self, keys: tuple[Key, ...]) -> native.Chains:
         """Indexes the rows by the values of some expressions together."""
@@ -203,6 +248,7 @@ class IndexedRows:
     def runs(self, key: Key) -> native.Runs:
         """Indexes the rows by the value of an expression."""
         column = self._column(key)
+        column.whole = True  # it is filled only where it is asked
         index = self._runs.get(column)
         if index is None:
             self._runs[column] = index = _Index(native.Runs(), [column], self.first)
@@ -212,16 +258,20 @@ class IndexedRows:
         """Returns the index after adding all rows that are new."""
         index.end = max(index.end, self.first)
         if index.end < self.end:
-            place = index.end - self.first
-            columns = [column.view for column in index.columns]
-            fresh = [
-                (values[place:], None if flags is None else flags[place:])
-                for values, flags in columns
-            ]
+            for column in index.columns:
+                self._reach(column, index.end)
+            fresh = [column.since(index.end) for column in index.columns]
             values, flags = together(fresh, self.codes)
             if self.selects:
-                admitted = self._admitted.view[place:].astype(np.uint8)
+                admitted = self._admitted.view[index.end - self.first :].view(np.uint8)
                 flags = admitted if flags is None else flags & admitted
             index.of.append(values, flags)
             index.end = self.end
         return index.of
+
+
+def _some(of: Numbers | None, places: Ints) -> Numbers | None:
+    if of is None:
+        return None
+    values, flags = of
+    return values[places], None if flags is None else flags[places]

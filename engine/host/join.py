@@ -146,7 +146,7 @@ class WindowJoin:
             rows.follow()
         read = (link for some in self.searches for search in some for link in search.all_links)
         return any(rows.in_doubt() for rows in self.rows) or any(
-            self.rows[source].column((e, link.of)) is None
+            not self.rows[source].is_certain((e, link.of))
             for link in read
             for e in (link.theirs, link.ours)
             for source in x.sources(e)
@@ -226,7 +226,7 @@ class WindowJoin:
             doubtful.update(rows.in_doubt())
         admitted = self.rows[source].admitted
         if admitted is not None:
-            places = places[admitted[places] != 0]
+            places = places[admitted[places]]
         side = self.sides[source]
         when, now = side.position[places], side.store.timestamp[places]
         bounds = [
@@ -303,7 +303,7 @@ class WindowJoin:
         """Extends combinations by one more source; with `host`, only by rows of the host's."""
         source, side, rows = search.source, self.sides[search.source], self.rows[search.source]
         low, high = arrivals.low[source][partial.arrival], arrivals.high[source][partial.arrival]
-        links, tests = self._compared(search.links, partial, rows, doubtful)
+        links, tests = self._compared(search.links, partial, rows, doubtful, by_key=True)
         if host:
             when = arrivals.when[partial.arrival]
             tests.append((int(Condition.LE), side.left, None, when, None))
@@ -327,19 +327,22 @@ class WindowJoin:
         partial: _Partial,
         rows: IndexedRows,
         doubtful: set[x.Expression],
+        by_key: bool = False,
     ) -> tuple[list[tuple[JoinLink, Numbers]], list[native.Test]]:
         """Returns links that kernels can follow, with the values of the combinations, and their
-        tests; the others are in doubt."""
+        tests; the others are in doubt. Equalities need no test if partners are found `by_key`."""
         found: list[tuple[JoinLink, Numbers]] = []
         tests: list[native.Test] = []
         for link in links:
-            ours = self._ours(link, partial)
-            theirs = rows.column((link.theirs, link.of))
-            if ours is None or theirs is None:
+            ours, key = self._ours(link, partial), (link.theirs, link.of)
+            if ours is None or not rows.is_certain(key):
                 doubtful.add(link.conjunct)
-            else:
-                bounds = link.compared(ours)
-                found.append((link, bounds))
+                continue
+            bounds = link.compared(ours)
+            found.append((link, bounds))
+            if not (by_key and link.op is Condition.EQ):
+                theirs = rows.column(key)
+                assert theirs is not None
                 tests.append((int(link.op), *theirs, *bounds))
         return found, tests
 
@@ -404,7 +407,13 @@ class WindowJoin:
         tests.sort(key=lambda test: test[0] == Condition.NE)
         if rows.admitted is not None:
             tests.append(
-                (int(Condition.EQ), rows.admitted, None, np.ones(len(low), np.int64), None)
+                (
+                    int(Condition.EQ),
+                    rows.admitted.astype(np.int64),
+                    None,
+                    np.ones(len(low), np.int64),
+                    None,
+                )
             )
         return self._all(
             lambda start, who, row: native.scan(start, low, high, base, tuple(tests), who, row),
@@ -440,12 +449,7 @@ class WindowJoin:
         reads = x.sources(link.ours)
         if len(reads) == 1:
             (source,) = reads
-            known = self.rows[source].column((link.ours, link.of))
-            if known is None:
-                return None
-            places = partial.places[source]
-            values, flags = known
-            return values[places], None if flags is None else flags[places]
+            return self.rows[source].at((link.ours, link.of), partial.places[source])
         doubts = Faults()
         leaf = self._leaves(link.ours, partial.places)
         values_ = evaluate(converted((link.ours, link.of)), leaf, len(partial.arrival), doubts)

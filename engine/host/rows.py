@@ -21,6 +21,8 @@ Rows = Mapping[tuple[int, str], pa.Array]
 _EARLIEST = int(np.iinfo(np.int64).min)
 _PIECES = 64
 """Appended tables that may wait before they are joined into one."""
+_PIECE = 8192
+"""Pieces of this many rows together may be one, however few rows there are."""
 IN_DEVICE = np.iinfo(np.int64).max
 """`left` of a row that the device holds, or never has to hold."""
 
@@ -57,20 +59,23 @@ class RowStore:
     the row and the host must join it. Rows with times before `passed` came after later ones of
     other streams.
 
-    Rows are in pieces, each at most half as large as the one before, so that a row is copied a few times
-    and a column is a few arrays.
+    Rows are in pieces without their times, which are beside them. A piece is at most half as large as the one
+    before, or an eighth of all, so that a row is copied a few times and a column is a few arrays. Rows at the
+    front of the first piece may be gone already.
     """
 
     def __init__(self, schema: pa.Schema, copies: int) -> None:
         self.schema = schema
         self.first = 0
         self.passed = _EARLIEST
-        self._none = schema.empty_table().combine_chunks()
+        self._time = schema.get_field_index("ts")
+        self._none = schema.remove(self._time).empty_table().combine_chunks()
         self._pieces: list[_Piece] = []
+        self._gone = 0
         self._new: list[pa.Table] = []  # not joined into pieces yet
         self._timestamp = Growing()
         self._position = [Growing() for _ in range(copies)]
-        self._left = [Growing() for _ in range(copies)]
+        self._left: list[Growing] | None = None  # until one asks: only devices hold rows
 
     def __len__(self) -> int:
         return len(self._timestamp)
@@ -78,7 +83,8 @@ class RowStore:
     @property
     def table(self) -> pa.Table:
         """All rows, in one table."""
-        return pa.concat_tables([self._none, *(piece.rows for piece in self._pieces), *self._new])
+        rows, field = self._since(0), self.schema.field(self._time)
+        return rows.add_column(self._time, field, self._times(slice(None)))
 
     @property
     def timestamp(self) -> Ints:
@@ -90,17 +96,24 @@ class RowStore:
 
     @property
     def left(self) -> list[Ints]:
+        if self._left is None:
+            self._left = [Growing() for _ in self._position]
+            self._never_leave(len(self))
         return [each.view for each in self._left]
 
     def append(self, rows: pa.Table, timestamp: Ints, position: list[Ints]) -> None:
         if rows.num_rows:
-            self._new.append(rows)
+            self._new.append(rows.remove_column(self._time))
+        self._timestamp.append(timestamp)
         if len(self._new) > _PIECES:
             self._joined()
-        self._timestamp.append(timestamp)
         for copy, mine in enumerate(position):
             self._position[copy].append(mine)
-            self._left[copy].append(np.full(len(mine), IN_DEVICE, np.int64))
+        self._never_leave(len(timestamp))
+
+    def _never_leave(self, count: int) -> None:
+        for each in self._left or ():
+            each.append(np.full(count, IN_DEVICE, np.int64))
 
     def index(self, sequence: Ints) -> Ints:
         return sequence - self.first
@@ -108,29 +121,54 @@ class RowStore:
     def columns(self, names: Iterable[str], index: Ints) -> dict[str, pa.Array]:
         """Returns some columns of some rows, by their places in the store."""
         pieces = self._joined() or [_Piece(self._none)]
+        places = index + self._gone if self._gone else index
         found = {}
         for name in names:
             column = _stored(name)
+            if column == "ts":
+                found[name] = self._times(index)
+                continue
             cells = [piece.exported(column) for piece in pieces]
-            taken = of_exported(cells, index, self.schema.field(column).type)
+            taken = of_exported(cells, places, self.schema.field(column).type)
             if taken is None:
-                taken = _array(self.table.column(column)).take(pa.array(index))
+                taken = _array(self._since(0).column(column)).take(pa.array(index))
             found[name] = taken
         return found
 
     def since(self, names: Iterable[str], place: int) -> dict[str, pa.Array]:
         """Returns some columns of all rows from a place on."""
         newest = self._new[-1] if self._new else self._none
-        rows = newest if place == len(self) - newest.num_rows else self.table.slice(place)
-        return {name: _array(rows.column(_stored(name))) for name in names}
+        rows = newest if place == len(self) - newest.num_rows else self._since(place)
+        found = {}
+        for name in names:
+            column = _stored(name)
+            of_time = column == "ts"
+            found[name] = (
+                self._times(slice(place, None)) if of_time else _array(rows.column(column))
+            )
+        return found
+
+    def _times(self, places: Ints | slice) -> pa.Array:
+        of = self.schema.field(self._time).type
+        return pa.array(self.timestamp[places].copy()).cast(of)
+
+    def _since(self, place: int) -> pa.Table:
+        """Returns all rows from a place on without their times."""
+        parts = [self._none, *(piece.rows for piece in self._pieces), *self._new]
+        return pa.concat_tables(parts).slice(self._gone + place)
 
     def _joined(self) -> list[_Piece]:
         """Joins new rows into pieces; returns these."""
         if self._new:
             last, rows = self._new, sum([part.num_rows for part in self._new])
-            while self._pieces and self._pieces[-1].rows.num_rows < 2 * rows:
+            most = max(_PIECE, len(self) // 8)
+            while self._pieces and (before := self._pieces[-1].rows.num_rows) < 2 * rows:
+                if before + rows > most:
+                    break
                 last.insert(0, self._pieces.pop().rows)
-                rows += last[0].num_rows
+                rows += before
+            if not self._pieces and self._gone:
+                last[0], self._gone = last[0].slice(self._gone), 0
             self._pieces.append(_Piece(pa.concat_tables(last).combine_chunks()))
             self._new = []
         return self._pieces
@@ -166,14 +204,18 @@ class RowStore:
         self.append(rows, times, positions)
 
     def drop_before(self, place: int) -> None:
-        """Frees the rows before a place; copies the others, so that nothing holds the freed
-        ones."""
+        """Frees the rows before a place, except those in one piece with later ones. These are copied once
+        fewer than two thirds of what is held are needed."""
         self.first += place
-        rest = self.table.slice(place)
-        self._pieces, self._new = [_Piece(_compact(rest))] if rest.num_rows else [], []
+        pieces, gone = self._joined(), self._gone + place
+        while pieces and gone >= pieces[0].rows.num_rows:
+            gone -= pieces.pop(0).rows.num_rows
         self._timestamp.drop(place)
-        for each in (*self._position, *self._left):
+        for each in (*self._position, *(self._left or ())):
             each.drop(place)
+        if 2 * gone > len(self):
+            pieces[0], gone = _Piece(_compact(pieces[0].rows.slice(gone))), 0
+        self._gone = gone
 
 
 def reach_back(now: Ints, ticks: int) -> Ints:

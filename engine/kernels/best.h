@@ -2,6 +2,7 @@
 #pragma once
 
 #include "codes.h"
+#include "grown.h"
 #include "turns.h"
 
 enum Compared : int { BY_WHOLE, BY_REAL, BY_WIDE, BY_TEXT };
@@ -12,9 +13,8 @@ enum Wanted : int { LEAST, GREATEST, FIRST, LAST };
 // whose departed members are removed when they reach the top.
 class Best {
     struct State {
-        std::vector<int64_t> members;
-        size_t first = 0;  // start of the queue
-        size_t gone = 0;   // departed members in the heap
+        Grown<int64_t> members;
+        int64_t gone = 0;  // departed members in the heap
     };
     Groups<State> groups;
     std::vector<uint8_t> left;  // by member: whether it has left; only for heaps
@@ -28,23 +28,17 @@ class Best {
             flags,
             [&](int64_t place, int64_t group, bool leaves) {
                 int64_t member = place + turns.base;
-                State &mine = groups[group];
-                auto &queue = mine.members;
+                auto &queue = groups[group].members;
                 if (leaves) {
-                    if (mine.first < queue.size() && queue[mine.first] == member) ++mine.first;
-                    if (2 * mine.first > queue.size()) {
-                        queue.erase(queue.begin(), queue.begin() + static_cast<int64_t>(mine.first));
-                        mine.first = 0;
-                    }
+                    if (queue.size() > 0 && queue[0] == member) queue.drop(1);
                     return;
                 }
-                while (queue.size() > mine.first && better(member, queue.back())) queue.pop_back();
-                queue.push_back(member);
+                while (queue.size() > 0 && better(member, queue[queue.size() - 1])) queue.pop();
+                queue.add(member);
             },
             [&](int64_t point, int64_t group) {
-                const State &mine = groups[group];
-                bool any = mine.first < mine.members.size();
-                found[point] = any ? mine.members[mine.first] : -1;
+                const auto &queue = groups[group].members;
+                found[point] = queue.size() > 0 ? queue[0] : -1;
             });
     }
 
@@ -71,26 +65,25 @@ class Best {
                     if (2 * ++mine.gone > heap.size() + 16) without_left(mine, worse);
                     return;
                 }
-                heap.push_back(place + turns.base);
+                heap.add(place + turns.base);
                 std::push_heap(heap.begin(), heap.end(), worse);
             },
             [&](int64_t point, int64_t group) {
                 State &mine = groups[group];
                 auto &heap = mine.members;
-                while (!heap.empty() && has_left(heap.front())) {
+                while (heap.size() > 0 && has_left(heap[0])) {
                     std::pop_heap(heap.begin(), heap.end(), worse);
-                    heap.pop_back();
+                    heap.pop();
                     --mine.gone;
                 }
-                found[point] = heap.empty() ? -1 : heap.front();
+                found[point] = heap.size() > 0 ? heap[0] : -1;
             });
     }
 
     template <typename Worse>
     void without_left(State &mine, Worse worse) {
         auto &heap = mine.members;
-        heap.erase(std::remove_if(heap.begin(), heap.end(), [&](int64_t m) { return has_left(m); }),
-                   heap.end());
+        heap.pop(heap.end() - std::remove_if(heap.begin(), heap.end(), [&](int64_t m) { return has_left(m); }));
         std::make_heap(heap.begin(), heap.end(), worse);
         mine.gone = 0;
     }
@@ -110,9 +103,8 @@ class Best {
     template <typename Needs>
     void forget_others(Needs needs) {
         for (State &mine : groups.states) {
-            if (mine.members.empty()) continue;
-            mine.members = {mine.members[mine.first]};
-            mine.first = 0;
+            if (mine.members.size() == 0) continue;
+            mine.members.pop(mine.members.size() - 1);
             needs(mine.members[0]);
         }
     }

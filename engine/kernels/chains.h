@@ -2,82 +2,130 @@
 //
 // Windows are suffixes of the rows that have arrived, so a walk that starts at the newest row stops
 // at the first row that is too old. A row enters the table only when a probe may meet it, so that
-// probes that arrived earlier do not walk over it.
+// probes that arrived earlier do not walk over it. Its key is kept until then; later the table has it.
 #pragma once
 
-#include "numbered.h"
+#include "grown.h"
+#include "probes.h"
+
+#include <utility>
+#include <vector>
 
 inline uint64_t mixed(uint64_t bits) {
     bits = (bits ^ bits >> 32) * 0x9E3779B97F4A7C15u;
     return bits ^ bits >> 29;
 }
 
-class Chains : public Numbered {
+class Chains {
+#pragma pack(push, 4)
     struct Slot {
         int64_t key;
-        int64_t newest;  // -1: the slot is free
+        uint32_t newest;  // counted from `origin`; 0: the slot is free
     };
+#pragma pack(pop)
+    static constexpr size_t SMALL = size_t{1} << 16;  // slots
 
+    int64_t base = 0;    // rows before this one are gone
     int64_t linked = 0;  // rows from this one on are not in the table yet
-    std::vector<int64_t> before;  // the previous row with the same key, -1 if there is none
-    std::vector<Slot> slots = std::vector<Slot>(64, Slot{0, -1});
-    size_t used = 0;
+    Grown<uint32_t> back;  // how far before a row the previous one with its key is; 0 if there is none
+    Grown<int64_t> keys;   // of the rows that are not in the table
+    Grown<uint8_t> valid;  // 0 for those of them that have no key
+    std::vector<Slot> slots = std::vector<Slot>(64, Slot{0, 0});
+    int64_t origin = -1;
+    size_t used = 0, most = 32;  // slots in use, and from how many on the table is built anew
+    size_t gone = 0;             // rows dropped since it was
+
+    int64_t end() const { return base + back.size(); }
 
     Slot &slot(int64_t key) {
-        size_t mask = slots.size() - 1, at = mixed(static_cast<uint64_t>(key)) & mask;
-        while (slots[at].newest >= 0 && slots[at].key != key) at = (at + 1) & mask;
+        size_t at = (mixed(static_cast<uint64_t>(key)) >> 32) * slots.size() >> 32;
+        while (slots[at].newest && slots[at].key != key)
+            if (++at == slots.size()) at = 0;
         return slots[at];
     }
 
-    void enter(int64_t number) {
-        size_t at = static_cast<size_t>(number - base);
-        if (!valid[at]) return;
-        Slot &mine = slot(values[at]);
-        before[at] = mine.newest;
-        if (mine.newest < 0) {
-            mine.key = values[at];
+    int64_t newest(const Slot &one) const { return one.newest ? origin + one.newest : -1; }
+
+    // Returns the row before one with the same key: a row that is gone, or -1, if there is none.
+    int64_t before(int64_t number) const {
+        uint32_t by = back.data()[number - base];
+        return by ? number - by : -1;
+    }
+
+    void enter(int64_t number, int64_t key) {
+        if (number - origin > UINT32_MAX) rebuild();
+        Slot &mine = slot(key);
+        if (!mine.newest) {
+            mine.key = key;
             ++used;
+        } else if (newest(mine) >= base) {
+            back.data()[number - base] = static_cast<uint32_t>(number - newest(mine));
         }
-        mine.newest = number;
+        mine.newest = static_cast<uint32_t>(number - origin);
     }
 
     void link(int64_t to) {
+        if (linked >= to) return;
+        const int64_t from = linked;
         for (; linked < to; ++linked) {
-            if (2 * (used + 1) > slots.size()) rebuild();
-            enter(linked);
+            if (used + 1 > most) rebuild();
+            if (valid.data()[linked - from]) enter(linked, keys.data()[linked - from]);
         }
+        keys.drop(to - from);
+        valid.drop(to - from);
     }
 
-    // Rebuilds the table from the keys of live rows only.
+    // Rebuilds the table from the keys of live rows only. A small one has room for many more keys, so that
+    // this is rare; a large one is as small as it can be without long searches.
     void rebuild() {
-        size_t distinct = 0;
-        for (const Slot &one : slots) distinct += one.newest >= first;
-        size_t size = 64;
-        while (size < 4 * (distinct + 1)) size *= 2;
-        std::vector<Slot> old(size, Slot{0, -1});
+        size_t distinct = 1;
+        for (const Slot &one : slots) distinct += newest(one) >= base;
+        size_t size = std::max<size_t>(64, distinct < SMALL / 8 ? 6 * distinct : 9 * distinct / 4);
+        std::vector<Slot> old(size, Slot{0, 0});
         old.swap(slots);
-        used = 0;
+        most = distinct < SMALL / 8 ? size / 2 : 7 * size / 10;
+        used = gone = 0;
+        const int64_t start = std::exchange(origin, base - 1);
         for (const Slot &one : old) {
-            if (one.newest < first) continue;
+            int64_t number = one.newest ? start + one.newest : -1;
+            if (number < base) continue;
             Slot &mine = slot(one.key);
-            mine = one;
+            mine.key = one.key;
+            mine.newest = static_cast<uint32_t>(number - origin);
             ++used;
         }
     }
 
   public:
     PyObject *append(PyObject *args) {
-        add(args);
-        before.resize(values.size(), -1);
+        PyObject *keys_, *valid_;
+        if (!PyArg_ParseTuple(args, "OO", &keys_, &valid_)) throw Raised();
+        Ints more(keys_);
+        Bytes there(valid_);
+        there.want(more.size);
+        if (back.size() + more.size >= UINT32_MAX) throw std::length_error("a window of 2^32 rows");
+        keys.add(more.data, more.size);
+        if (there.data)
+            valid.add(there.data, more.size);
+        else
+            valid.add(more.size, 1);
+        back.room(more.size);
         Py_RETURN_NONE;
     }
 
     PyObject *drop(PyObject *args) {
-        bool all;
-        int64_t dead = drop_before(args, all);
-        linked = std::max(linked, first);
-        before.erase(before.begin(), before.begin() + dead);
-        if (dead > 0 || all) rebuild();
+        long long to;
+        if (!PyArg_ParseTuple(args, "L", &to)) throw Raised();
+        if (to <= base) Py_RETURN_NONE;
+        const int64_t waiting = std::max<int64_t>(0, std::min<int64_t>(to, end()) - linked);
+        const int64_t dead = std::min<int64_t>(to, end()) - base;
+        keys.drop(waiting);
+        valid.drop(waiting);
+        back.drop(dead);
+        base = to;
+        linked = std::max(linked, base);
+        gone += static_cast<size_t>(dead);
+        if (gone > slots.size() || (back.size() == 0 && used > 0)) rebuild();
         Py_RETURN_NONE;
     }
 
@@ -96,9 +144,9 @@ class Chains : public Numbered {
             if (below.data[i] > end()) throw std::out_of_range("rows that are not stored");
             link(below.data[i]);
             if (there.data && !there.data[i]) continue;
-            int64_t number = slot(wanted.data[i]).newest;
-            while (number >= below.data[i]) number = before[static_cast<size_t>(number - base)];
-            if (number >= first) out.data[i] = number;
+            int64_t number = newest(slot(wanted.data[i]));
+            while (number >= base && number >= below.data[i]) number = before(number);
+            if (number >= base) out.data[i] = number;
         }
         Py_RETURN_NONE;
     }
@@ -109,11 +157,11 @@ class Chains : public Numbered {
         PyObject *out_;
         if (!PyArg_ParseTuple(args, "LO", &from, &out_)) throw Raised();
         Out out(out_, true);
-        if (from < first || from + out.size > end()) throw std::out_of_range("rows that are not stored");
+        if (from < base || from + out.size > end()) throw std::out_of_range("rows that are not stored");
         link(from + out.size);
         for (int64_t i = 0; i < out.size; ++i) {
-            int64_t number = before[static_cast<size_t>(from - base + i)];
-            out.data[i] = number >= first ? number : -1;
+            int64_t number = before(from + i);
+            out.data[i] = number >= base ? number : -1;
         }
         Py_RETURN_NONE;
     }
@@ -129,13 +177,13 @@ class Chains : public Numbered {
         Probes probes = a.open();
         wanted.want(probes.low.size);
         there.want(probes.low.size);
-        probes.stored(first, end());
+        probes.stored(base, end());
         return probes.run([&](int64_t i) {
             link(probes.high.data[i]);
             if (there.data && !there.data[i]) return;
             int64_t found = probes.filled, low = probes.low.data[i], high = probes.high.data[i];
-            int64_t number = slot(wanted.data[i]).newest;
-            for (; number >= low; number = before[static_cast<size_t>(number - base)])
+            int64_t number = newest(slot(wanted.data[i]));
+            for (; number >= low; number = before(number))
                 if (number < high && probes.fits(i, number)) probes.add(i, number);
             // The walk went from new to old.
             std::reverse(probes.row.data + found, probes.row.data + probes.filled);

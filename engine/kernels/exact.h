@@ -92,6 +92,9 @@ class Exact {
     }
 
   public:
+    // Returns whether nothing was ever added.
+    bool is_new() const { return limbs.empty(); }
+
     // Adds the words of which `take` makes the same sum.
     void give(std::vector<int64_t> &words) {
         carry();

@@ -7,11 +7,12 @@
 enum Summed : int { COUNTED, WHOLE, REAL, SPAN, DECIMAL, WIDE };
 
 class Totals {
-    struct State {
-        int64_t count = 0, above = 0, below = 0;  // infinite values are counted apart
-        Exact sum;
+    struct Infinite {
+        int64_t above = 0, below = 0;
     };
-    Groups<State> groups;
+    Groups<int64_t> numbers;
+    Groups<Exact> sums;          // as far as anything is added up
+    Groups<Infinite> infinites;  // of reals: infinite values are counted apart
 
   public:
     // The numbers to add up, where their flags are set, and the results by point. A missing result
@@ -26,19 +27,31 @@ class Totals {
 
     // Adds the words of a group's state.
     void give(int64_t group, std::vector<int64_t> &words) {
-        groups.want(group + 1);
-        State &mine = groups[group];
-        words.insert(words.end(), {mine.count, mine.above, mine.below});
-        mine.sum.give(words);
+        numbers.want(group + 1);
+        const Infinite apart = infinites.has(group) ? infinites[group] : Infinite();
+        words.insert(words.end(), {numbers[group], apart.above, apart.below});
+        if (sums.has(group))
+            sums[group].give(words);
+        else
+            Exact().give(words);
     }
 
     // Takes a group's state from words; returns the first word after it.
     const int64_t *take(int64_t group, const int64_t *words, const int64_t *end) {
         if (end - words < 3) throw std::out_of_range("no words of a state");
-        groups.want(group + 1);
-        State &mine = groups[group];
-        mine.count = words[0], mine.above = words[1], mine.below = words[2];
-        return mine.sum.take(words + 3, end);
+        numbers.want(group + 1);
+        numbers[group] = words[0];
+        if (words[1] || words[2] || infinites.has(group)) {
+            infinites.want(group + 1);
+            infinites[group] = {words[1], words[2]};
+        }
+        Exact sum;
+        const int64_t *next = sum.take(words + 3, end);
+        if (!sum.is_new() || sums.has(group)) {
+            sums.want(group + 1);
+            sums[group] = std::move(sum);
+        }
+        return next;
     }
 
     PyObject *run(PyObject *args) {
@@ -73,59 +86,63 @@ class Totals {
             if (!words || !work.known) throw std::invalid_argument("sums of nothing");
             work.words.want((kind == WIDE ? 2 : 1) * turns.group.size);
         }
-        groups.want(turns.groups());
+        const int64_t count = turns.groups();
+        numbers.want(count);
+        if (kind != COUNTED) sums.want(count);
+        if (kind == REAL) infinites.want(count);
         std::vector<uint32_t> number;
         auto step = [&](int64_t place, int64_t group, bool leaves) {
-            State &mine = groups[group];
-            mine.count += leaves ? -1 : 1;
+            numbers[group] += leaves ? -1 : 1;
             if (kind == COUNTED) return;
-            if (kind == WIDE)
-                return mine.sum.add(words[2 * place], words[2 * place + 1], leaves);
-            if (kind != REAL) return mine.sum.add(words[place], leaves);
+            Exact &sum = sums[group];
+            if (kind == WIDE) return sum.add(words[2 * place], words[2 * place + 1], leaves);
+            if (kind != REAL) return sum.add(words[place], leaves);
             double value;
             std::memcpy(&value, words + place, 8);
             if (std::isfinite(value))
-                mine.sum.add(value, leaves);
+                sum.add(value, leaves);
             else
-                (value > 0 ? mine.above : mine.below) += leaves ? -1 : 1;
+                (value > 0 ? infinites[group].above : infinites[group].below) += leaves ? -1 : 1;
         };
         auto answer = [&](int64_t point, int64_t group) {
-            State &mine = groups[group];
-            if (work.counts) work.counts[point] = mine.count;
+            const int64_t members = numbers[group];
+            if (work.counts) work.counts[point] = members;
             if (kind == COUNTED) return;
+            Exact &total = sums[group];
             uint8_t fine = 0;
-            auto by = static_cast<uint64_t>(mine.count);
+            auto by = static_cast<uint64_t>(members);
             if (by >> 32) throw std::length_error("a group of 2^32 rows");
             int64_t *sum = work.sums ? work.sums + width * point : nullptr;
             int64_t *mean = work.means ? work.means + width * point : nullptr;
-            if (mine.count == 0) {
+            if (members == 0) {
                 for (int64_t i = 0; i < width; ++i) {
                     if (sum) sum[i] = 0;
                     if (mean) mean[i] = 0;
                 }
             } else if (kind == REAL) {
-                if (!(mine.above && mine.below)) fine = 3;
+                const Infinite &apart = infinites[group];
+                if (!(apart.above && apart.below)) fine = 3;
                 auto put = [&](int64_t *to, uint64_t over) {
-                    double value = mine.above   ? HUGE_VAL
-                                   : mine.below ? -HUGE_VAL
-                                                : mine.sum.real(over, number);
+                    double value = apart.above   ? HUGE_VAL
+                                   : apart.below ? -HUGE_VAL
+                                                 : total.real(over, number);
                     if (to) std::memcpy(to, &value, 8);
                 };
                 if (sum) put(sum, 1);
                 if (mean) put(mean, by);
             } else if (kind == WHOLE || kind == SPAN) {
-                int64_t total = 0;
-                fine = mine.sum.whole(1, number, total) ? 3 : 0;
-                if (sum) *sum = total;
+                int64_t whole = 0;
+                fine = total.whole(1, number, whole) ? 3 : 0;
+                if (sum) *sum = whole;
                 if (mean && kind == WHOLE) {
-                    double value = mine.sum.real(by, number);
+                    double value = total.real(by, number);
                     std::memcpy(mean, &value, 8);
                 } else if (mean) {
-                    fine = static_cast<uint8_t>((fine & 1) | (mine.sum.whole(by, number, *mean) << 1));
+                    fine = static_cast<uint8_t>((fine & 1) | (total.whole(by, number, *mean) << 1));
                 }
             } else {
-                if (sum && mine.sum.wide(1, 1, number, sum)) fine = 1;
-                if (mean && mine.sum.wide(static_cast<uint32_t>(work.scale), by, number, mean)) fine |= 2;
+                if (sum && total.wide(1, 1, number, sum)) fine = 1;
+                if (mean && total.wide(static_cast<uint32_t>(work.scale), by, number, mean)) fine |= 2;
             }
             work.known[point] = fine;
         };

@@ -66,6 +66,7 @@ struct Groups {
     void want(int64_t count) {
         if (static_cast<int64_t>(states.size()) < count) states.resize(static_cast<size_t>(count));
     }
+    bool has(int64_t group) const { return group < static_cast<int64_t>(states.size()); }
     State &operator[](int64_t group) { return states[static_cast<size_t>(group)]; }
 };
 

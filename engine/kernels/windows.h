@@ -9,7 +9,7 @@
 // Members by number, and whether each has left. A point is a group to which an arrival adds members.
 class Leaving {
   protected:
-    std::vector<uint8_t> left;    // by member from `base` on
+    Grown<uint8_t> left;          // by member from `base` on
     int64_t base = 0, first = 0;  // all members before `first` have left
     int64_t live = 0;
     size_t groups = 0;
@@ -22,14 +22,13 @@ class Leaving {
         keys.number(given(columns), fresh, numbered.data());
         members.take_in(given(values), numbered.data(), fresh);
         if (base < members.base) {
-            auto past = std::min(static_cast<size_t>(members.base - base), left.size());
-            left.erase(left.begin(), left.begin() + static_cast<int64_t>(past));
+            left.drop(std::min(members.base - base, left.size()));
             base = members.base;
             first = std::max(first, base);
         }
-        if (base != members.base || members.size() - fresh != static_cast<int64_t>(left.size()))
+        if (base != members.base || members.size() - fresh != left.size())
             throw std::out_of_range("members that are not there");
-        left.resize(static_cast<size_t>(members.size()), 0);
+        left.room(fresh);
         for (int64_t one : numbered) groups = std::max(groups, static_cast<size_t>(one) + 1);
         for (auto *some : {&events, &until, &at, &who, &points}) some->clear();
     }
@@ -40,7 +39,7 @@ class Leaving {
     }
 
     void leave(int64_t member) {
-        auto place = static_cast<size_t>(member - base);
+        const int64_t place = member - base;
         if (left[place]) return;
         left[place] = 1;
         events.push_back(~member);
@@ -48,9 +47,7 @@ class Leaving {
     }
 
     void finish() {
-        while (first - base < static_cast<int64_t>(left.size()) &&
-               left[static_cast<size_t>(first - base)])
-            ++first;
+        while (first - base < left.size() && left[first - base]) ++first;
     }
 
     virtual void forget(int64_t) {}
@@ -68,7 +65,7 @@ class Leaving {
         return Owner<Aggregates>::checked(members_).found_at(events, until, at);
     }
 
-    // Drops members that have left, if they are the larger part. Returns by how much the members,
+    // Drops members that have left, if they are a quarter of all. Returns by how much the members,
     // texts and keys that are still kept exceed twice the number of members needed.
     PyObject *settle(PyObject *args) {
         PyObject *keys_, *members_;
@@ -76,7 +73,7 @@ class Leaving {
         Keys &keys = Owner<Keys>::checked(keys_);
         Aggregates &members = Owner<Aggregates>::checked(members_);
         int64_t past = first - members.base;
-        if (2 * past > members.size()) {
+        if (4 * past > members.size()) {
             members.drop(past);
             forget(past);
         }
@@ -91,7 +88,7 @@ class Leaving {
         const Aggregates &members = Owner<Aggregates>::checked(members_);
         std::vector<int64_t> found;
         for (int64_t place = 0; place < members.size(); ++place)
-            if (!left[static_cast<size_t>(members.base + place - base)]) found.push_back(place);
+            if (!left[members.base + place - base]) found.push_back(place);
         return handed(found);
     }
 };
@@ -179,7 +176,7 @@ class Windows : public Leaving {
                     for (Clock &one : clocks) stay(one, base + place);
                     come(base + place);
                 } else {
-                    left[static_cast<size_t>(place)] = 1;
+                    left[place] = 1;
                 }
                 if (silent) continue;
                 auto number = static_cast<size_t>(numbered[static_cast<size_t>(i)]);
@@ -217,7 +214,7 @@ class Windows : public Leaving {
         if (number < 0 || number >= static_cast<long long>(clocks.size()))
             throw std::out_of_range("there is no such clock");
         Clock &clock = clocks[static_cast<size_t>(number)];
-        int64_t begin = base + static_cast<int64_t>(left.size()) - clock.ends.size();
+        int64_t begin = base + left.size() - clock.ends.size();
         for (int64_t i = 0; i < places.size; ++i) {
             if (places.data[i] < 0 || places.data[i] >= clock.ends.size())
                 throw std::out_of_range("a member that is not there");
@@ -273,10 +270,10 @@ class LastRows : public Leaving {
         int64_t oldest = 0, newest = 0, count = 0;
     };
     Groups<State> states;
-    std::vector<int64_t> after;  // by member from `base` on: the next one of its group
+    Grown<int64_t> after;  // by member from `base` on: the next one of its group
 
     void forget(int64_t count) override {
-        after.erase(after.begin(), after.begin() + std::min(count, static_cast<int64_t>(after.size())));
+        after.drop(std::min(count, after.size()));
     }
 
   public:
@@ -291,19 +288,19 @@ class LastRows : public Leaving {
         if (size < 1 || fresh < 0) throw std::out_of_range("no rows");
         Aggregates &members = Owner<Aggregates>::checked(members_);
         begin(Owner<Keys>::checked(keys_), columns_, members, values_, fresh);
-        after.resize(left.size(), -1);
+        after.add(left.size() - after.size(), -1);
         states.want(static_cast<int64_t>(groups));
         for (int64_t i = 0; i < fresh; ++i) {
             int64_t group = numbered[static_cast<size_t>(i)], member = base + members.size() - fresh + i;
             State &mine = states[group];
             if (mine.count == size) {
-                int64_t next = after[static_cast<size_t>(mine.oldest - base)];
+                int64_t next = after[mine.oldest - base];
                 leave(mine.oldest);
                 mine.oldest = next;
                 --mine.count;
             }
             if (mine.count)
-                after[static_cast<size_t>(mine.newest - base)] = member;
+                after[mine.newest - base] = member;
             else
                 mine.oldest = member;
             mine.newest = member;

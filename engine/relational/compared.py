@@ -57,7 +57,7 @@ class _Keys:
         before, doubtful = self.of, self.in_doubt
         self.of, self.in_doubt = Keyed(), False
         if not doubtful:  # else all are computed anew, perhaps without the row that has the fault
-            self.append((before.values.view[stays], before.flags.view[stays]))
+            self.append(before.at(stays))
 
 
 class Comparisons:
@@ -127,11 +127,12 @@ class Comparisons:
         side, if their keys are known and no equality lacks numbers."""
         if not all(keys.are_known for keys in self.keys) or not self._are_all:
             return None
-        left, right = (keys.of for keys in self.keys)
-        values = np.concatenate((left.values.view[some], right.values.view[others]))
-        valid = np.concatenate((left.flags.view[some], right.flags.view[others])) != 0
-        codes = np.asarray(pa.array(values).dictionary_encode().indices).astype(np.int64)
-        found = np.where(valid, codes, -1)
+        sides = [keys.of.at(at) for keys, at in zip(self.keys, (some, others), strict=True)]
+        values = np.concatenate([values for values, _ in sides])
+        found = np.asarray(pa.array(values).dictionary_encode().indices).astype(np.int64)
+        if any(flags is not None for _, flags in sides):
+            valid = [np.ones(len(of), np.uint8) if flags is None else flags for of, flags in sides]
+            found = np.where(np.concatenate(valid), found, -1)
         return found[: len(some)], found[len(some) :]
 
     def equal(self, left: Ints, right: Ints, doubtful: bool = False) -> tuple[Ints, Ints] | None:

@@ -24,6 +24,7 @@ from seustream.engine.relational.combinations import (
     END,
     NEVER,
     NOTHING,
+    Bools,
     Combinations,
     Frontier,
     Ints,
@@ -222,35 +223,52 @@ class TreeOperator:
         """Frees the rows that are no longer needed, once they are the larger part of a store.
         Windows of rows also count the rows in between."""
         grown = [name for name in self.inputs if len(self.stores[name]) >= self.trim_at[name]]
-        kept = [part.rows for part in self._kept()] if grown else []
+        if not grown:
+            return
+        pools = [self.held, *(pool for node in self.root.nodes() for pool in node.pools)]
+        kept = [(pool.view.rows, pool.here) for pool in pools]
         for name in grown:
             store = self.stores[name]
             own = [n for n, of in enumerate(self.node.sources) if of.stream.name == name]
-            first = int(np.searchsorted(store.position[0], self.frontier.place))
-            places = [store.index(rows[:, n][rows[:, n] != NOTHING]) for rows in kept for n in own]
-            needed = np.unique(np.concatenate([*places, np.arange(first, len(store))]))
-            first = int(needed.min(initial=len(store)))
-            whole = any(self.node.sources[n].window.kind is WindowKind.ROWS for n in own)
-            of_use = len(store) - first if whole else len(needed)
-            # As many rows come as pays for looking through what is kept.
-            self.trim_at[name] = max(_FEW, 2 * of_use, sum(map(len, kept)) // 8)
-            if whole:
-                if 2 * first > len(store):
-                    store.drop_before(first)
-                    for n in self.frame.partitions.keys() & {*own}:
-                        self.frame.partitions[n].keep(np.arange(first, first + len(store)))
-                continue
-            if 2 * len(needed) >= len(store):
-                continue
-            store.keep(needed)
-            for n in self.frame.partitions.keys() & {*own}:
-                self.frame.partitions[n].keep(needed)
-            for rows in kept:
+            needed = np.zeros(len(store), np.bool_)
+            needed[np.searchsorted(store.position[0], self.frontier.place) :] = True
+            for rows, here in kept:
                 for n in own:
-                    here = rows[:, n] != NOTHING
-                    rows[here, n] = store.first + np.searchsorted(
-                        needed, store.index(rows[here, n])
-                    )
+                    mine = rows[here, n]
+                    needed[store.index(mine[mine != NOTHING])] = True
+            places = np.flatnonzero(needed)
+            first = int(places[0]) if len(places) else len(store)
+            whole = any(self.node.sources[n].window.kind is WindowKind.ROWS for n in own)
+            of_use = len(store) - first if whole else len(places)
+            # As many rows come as pays for looking through what is kept.
+            self.trim_at[name] = max(_FEW, of_use + of_use // 4, sum(map(len, pools)) // 8)
+            if 8 * first > len(store):
+                self._drop(name, own, first)
+                places -= first
+            if not whole and 2 * len(places) < len(store):
+                self._keep(name, own, places, kept)
+
+    def _drop(self, name: str, own: list[int], first: int) -> None:
+        """Frees the rows of a stream, which is that of some sources, before a place."""
+        store = self.stores[name]
+        store.drop_before(first)
+        for n in self.frame.partitions.keys() & {*own}:
+            self.frame.partitions[n].keep(np.arange(first, first + len(store)))
+
+    def _keep(
+        self, name: str, own: list[int], places: Ints, kept: list[tuple[Ints, Bools]]
+    ) -> None:
+        """Frees all rows of a stream, which is that of some sources, but these, and gives the combinations that
+        are here the numbers that these rows have then."""
+        store = self.stores[name]
+        store.keep(places)
+        for n in self.frame.partitions.keys() & {*own}:
+            self.frame.partitions[n].keep(places)
+        for rows, here in kept:
+            for n in own:
+                which = np.flatnonzero(here & (rows[:, n] != NOTHING))
+                found = np.searchsorted(places, store.index(rows[which, n]))
+                rows[which, n] = store.first + found
 
     def snapshot(self) -> bytes:
         plain = {

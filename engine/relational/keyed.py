@@ -17,7 +17,8 @@ class Keyed:
     have. The index is filled when it is asked first."""
 
     def __init__(self) -> None:
-        self.values, self.flags = Growing(), Growing(np.uint8)
+        self.values = Growing()
+        self._flags: Growing | None = None
         self._index, self._indexed = native.Chains(), 0
 
     def __len__(self) -> int:
@@ -25,12 +26,21 @@ class Keyed:
 
     def append(self, keys: Numbers) -> None:
         values, flags = keys
+        if self._flags is None and flags is not None and not flags.all():
+            self._flags = Growing(np.uint8)
+            self._flags.append(np.ones(len(self), np.uint8))
         self.values.append(values)
-        self.flags.append(np.ones(len(values), np.uint8) if flags is None else flags)
+        if self._flags is not None:
+            self._flags.append(np.ones(len(values), np.uint8) if flags is None else flags)
+
+    def at(self, places: Ints) -> Numbers:
+        """Returns the keys at some places."""
+        return self.values.view[places], None if self._flags is None else self._flags.view[places]
 
     def distinct(self, places: Ints) -> Ints:
         """Returns the keys at some places, each once."""
-        return np.unique(self.values.view[places[self.flags.view[places] != 0]])
+        values, flags = self.at(places)
+        return np.unique(values if flags is None else values[flags != 0])
 
     def places(self, keys: Ints) -> Ints:
         """Returns the places of some distinct keys, in order."""
@@ -55,7 +65,7 @@ class Keyed:
     def _filled(self) -> native.Chains:
         """Returns the index with all places."""
         if self._indexed < len(self):
-            new = self.values.view[self._indexed :], self.flags.view[self._indexed :]
-            self._index.append(*new)
+            flags = None if self._flags is None else self._flags.view[self._indexed :]
+            self._index.append(self.values.view[self._indexed :], flags)
             self._indexed = len(self)
         return self._index

@@ -194,7 +194,7 @@ class JoinStep:
                 self.compared.keep(side, self.pools[side].compact())
 
     def _compact_sparse(self) -> None:
-        """Does so for the sides that most combinations have left; a large side waits for its own turn."""
+        """Does so for the sides that a third of the combinations have left; a large side waits for its own turn."""
         self._compact([side for side, pool in enumerate(self.pools) if pool.is_sparse])
 
     def kept(self) -> list[Combinations]:
@@ -300,7 +300,7 @@ class AsofStep(JoinStep):
         reads = [x.sources(e) for e in self.conjuncts]
         self.own = [e for e, of in zip(self.conjuncts, reads, strict=True) if of == {self.right}]
         self.conjuncts = tuple(e for e in self.conjuncts if e not in self.own)
-        self.pools = Pool(frame, (), waits=True), Pool(frame, (), waits=False)
+        self.pools = Pool(frame, (), waits=True), Pool(frame, (), waits=False, dated=True)
         self.due = Ordered()
         """The left combinations by the last time of a right tuple that they look up."""
         self.replaced = self.aged = 0

@@ -24,12 +24,49 @@ from seustream.engine.stream.growing import Growing
 from seustream.hdl.device import WindowKind
 
 
+class _Rising:
+    """Numbers that rise, and their places. Of places that follow one another only the first is kept."""
+
+    def __init__(self) -> None:
+        self.numbers = Growing()
+        self._first = 0
+        self._places: Growing | None = None
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def append(self, numbers: Ints, places: Ints) -> None:
+        if not len(self):
+            self._first, self._places = int(places[0]), None
+        if self._places is None:
+            follow = np.arange(self._first + len(self), self._first + len(self) + len(places))
+            if not np.array_equal(places, follow):
+                self._places = Growing()
+                self._places.append(np.arange(self._first, self._first + len(self)))
+        if self._places is not None:
+            self._places.append(places)
+        self.numbers.append(numbers)
+
+    def places(self, count: int) -> Ints:
+        """Returns the places of the first numbers."""
+        if self._places is None:
+            return np.arange(self._first, self._first + min(count, len(self)))
+        found: Ints = self._places.view[:count].copy()
+        return found
+
+    def drop(self, count: int) -> None:
+        self.numbers.drop(count)
+        self._first += count
+        if self._places is not None:
+            self._places.drop(count)
+
+
 class Ordered:
     """Places by a number, the least first. Numbers that rise are one sorted run; others are runs, each
     at most half as long as the one before."""
 
     def __init__(self) -> None:
-        self._runs: list[tuple[Growing, Growing]] = []
+        self._runs: list[_Rising] = []
 
     def add(self, numbers: Ints, places: Ints) -> None:
         if not len(numbers):
@@ -37,58 +74,52 @@ class Ordered:
         if (numbers[1:] < numbers[:-1]).any():
             order = np.argsort(numbers, kind="stable")
             numbers, places = numbers[order], places[order]
-        if not self._runs or self._runs[-1][0].view[-1] > numbers[0]:
-            self._runs.append((Growing(), Growing()))
-        self._append(numbers, places)
-        while len(self._runs) > 1 and 2 * len(self._runs[-1][0]) >= len(self._runs[-2][0]):
-            (a, at), (b, by) = self._runs[-2:]
-            numbers, places = (np.concatenate((x.view, y.view)) for x, y in ((a, b), (at, by)))
+        if not self._runs or self._runs[-1].numbers.view[-1] > numbers[0]:
+            self._runs.append(_Rising())
+        self._runs[-1].append(numbers, places)
+        while len(self._runs) > 1 and 2 * len(self._runs[-1]) >= len(self._runs[-2]):
+            some = self._runs[-2:]
+            numbers = np.concatenate([run.numbers.view for run in some])
+            places = np.concatenate([run.places(len(run)) for run in some])
             order = np.argsort(numbers, kind="stable")
-            self._runs[-2:] = [(Growing(), Growing())]
-            self._append(numbers[order], places[order])
-
-    def _append(self, numbers: Ints, places: Ints) -> None:
-        self._runs[-1][0].append(numbers)
-        self._runs[-1][1].append(places)
+            self._runs[-2:] = [_Rising()]
+            self._runs[-1].append(numbers[order], places[order])
 
     def take(self, below: int) -> Ints:
         """Removes the places whose numbers are below a number, and returns them; `NEVER` takes all."""
         found = []
-        for numbers, places in self._runs:
-            count = len(numbers) if below == NEVER else int(np.searchsorted(numbers.view, below))
+        for run in self._runs:
+            count = len(run) if below == NEVER else int(np.searchsorted(run.numbers.view, below))
             if count:
-                found.append(places.view[:count].copy())
-                numbers.drop(count)
-                places.drop(count)
+                found.append(run.places(count))
+                run.drop(count)
         if not found:
             return np.empty(0, np.int64)
-        self._runs = [run for run in self._runs if len(run[0])]
+        self._runs = [run for run in self._runs if len(run)]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     @property
     def lowest(self) -> int | None:
         """The least number, None if there is none."""
-        return min((int(numbers.view[0]) for numbers, _ in self._runs), default=None)
+        return min((int(run.numbers.view[0]) for run in self._runs), default=None)
 
     def least(self, here: Bools, matched: Bools) -> int | None:
         """Returns the place with the least number that is here and not matched. Others are removed if no
         such place has a smaller number in their run."""
         found: list[tuple[int, int]] = []
-        for numbers, places in self._runs:
+        for run in self._runs:
             width = 16
-            while len(places):
-                some = places.view[:width]
+            while len(run):
+                some = run.places(width)
                 waits = here[some] & ~matched[some]
                 first = int(waits.argmax())
                 if waits[first]:
-                    numbers.drop(first)
-                    places.drop(first)
-                    found.append((int(numbers.view[0]), int(places.view[0])))
+                    run.drop(first)
+                    found.append((int(run.numbers.view[0]), int(some[first])))
                     break
-                numbers.drop(len(some))
-                places.drop(len(some))
+                run.drop(len(some))
                 width *= 4
-        self._runs = [run for run in self._runs if len(run[0])]
+        self._runs = [run for run in self._runs if len(run)]
         return min(found)[1] if found else None
 
 
@@ -97,10 +128,13 @@ class Pool(Slots):
 
     `frame` and `sources` tell when they end: by the time, by the rows that follow in their streams, or by
     partitions; without sources that is not asked for. `waits` if it is to be asked for the first that is
-    not matched, or for those that have come before a place of all streams.
+    not matched, or for those that have come before a place of all streams; `dated` if for the times of the
+    latest tuples of all.
     """
 
-    def __init__(self, frame: TreeSources, sources: Iterable[int], waits: bool) -> None:
+    def __init__(
+        self, frame: TreeSources, sources: Iterable[int], waits: bool, dated: bool = False
+    ) -> None:
         self.frame, self.width = frame, len(frame.sources)
         windows = {number: frame.sources[number].window for number in sources}
         self._ends_by_time = frame.ends_by_time(windows)
@@ -117,14 +151,14 @@ class Pool(Slots):
         self._timed = any(
             of.kind is WindowKind.RANGE or isinstance(of, LandmarkWindow) for of in windows.values()
         )
-        self._waits = waits
+        self._waits, self._dated = waits, dated
         self._begin()
 
     def _begin(self) -> None:
         super().__init__()
         self._rows, self._time, self._place = Growing(), Growing(), Growing()
         self._matched = Growing(np.bool_)
-        self._arrival, self._moment, self._last = Growing(), Growing(), Growing()
+        self._moment = Growing()
         self._by_time, self._by_arrival = Ordered(), Ordered()
         self._by_row = {number: Ordered() for number in self._counted}
         # By the places of their rows in the order of all streams; rows that have been pushed out by then are
@@ -154,9 +188,10 @@ class Pool(Slots):
         for column, values in (
             (self._rows, found.rows.reshape(-1)), (self._time, found.time),
             (self._place, found.place), (self._matched, found.matched),
-            (self._arrival, arrival), (self._moment, moment), (self._last, last),
         ):  # fmt: skip
             column.append(values)
+        if self._dated:
+            self._moment.append(moment)
         if self._timed:
             ends = last < NEVER
             self._by_time.add(*((last, places) if ends.all() else (last[ends], places[ends])))
@@ -178,13 +213,11 @@ class Pool(Slots):
 
     def lives(self, places: Ints) -> Lives:
         """Returns the lifetimes of some that are here."""
-        of = self._arrival.view[places], self._moment.view[places], self._last.view[places]
-        if self._ends_by_time:
-            never = np.full(len(places), NEVER)
-            gone = never, never
-        else:
-            gone = self.frame.pushed_out(self._rows.view.reshape(-1, self.width)[places])
-        return Lives(of[0], of[1], *gone, of[2])
+        rows = self.view.rows[places]
+        if not self._ends_by_time:
+            return self.frame.lives(rows)
+        never, (place, time, last) = np.full(len(places), NEVER), self.frame.arrivals(rows)
+        return Lives(place, time, never, never, last)
 
     # --- who leaves -----------------------------------------------------------
 
@@ -214,7 +247,8 @@ class Pool(Slots):
         place = self._by_arrival.least(self.here, self._matched.view)
         if place is None:
             return None
-        return Frontier(int(self._arrival.view[place]), int(self._moment.view[place]))
+        arrival, moment, _ = self.frame.arrivals(self.view.rows[place : place + 1])
+        return Frontier(int(arrival[0]), int(moment[0]))
 
     def compact(self) -> Ints:
         """Gives those that are here new places, from 0 up; returns their old places."""

@@ -1,4 +1,4 @@
-"""Places that are given in turn, and given anew once most have been left."""
+"""Places that are given in turn, and given anew once a third have been left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FEW = 256
 
 
 class Slots:
-    """Places from 0 up. What leaves keeps its place until such places are the larger part: what a step costs
+    """Places from 0 up. What leaves keeps its place until such places are a third of all: what a step costs
     depends on what comes and leaves, not on what stays."""
 
     def __init__(self) -> None:
@@ -55,5 +55,5 @@ class Slots:
 
     @property
     def is_sparse(self) -> bool:
-        """Returns whether most places have been left."""
-        return self.left > FEW and 2 * self.left > len(self)
+        """Returns whether a third of the places have been left."""
+        return self.left > FEW and 3 * self.left > len(self)

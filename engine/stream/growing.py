@@ -11,7 +11,8 @@ Numbers = npt.NDArray[Any]
 
 
 class Growing:
-    """An array of numbers. The cost of appending does not depend on its length."""
+    """An array of numbers. The cost of appending does not depend on its length. There is room for a third to
+    all of them beyond what is there."""
 
     __slots__ = ("_data", "_start", "_stop")
 
@@ -31,10 +32,11 @@ class Growing:
         end = self._stop + len(numbers)
         if end > len(self._data):
             held = len(self)
-            data = np.empty(max(16, 2 * (held + len(numbers))), self._data.dtype)
-            data[:held] = self.view
-            self._data, self._start, self._stop = data, 0, held
             end = held + len(numbers)
+            if 4 * end <= 3 * len(self._data):
+                self._move(self._data)
+            else:
+                self._move(np.empty(max(16, end + end // 2), self._data.dtype))
         self._data[self._stop : end] = numbers
         self._stop = end
 
@@ -42,7 +44,14 @@ class Growing:
         """Drops the first `count` numbers."""
         self._start += count
         if 4 * len(self) < len(self._data):
-            kept = self.view
-            self._data = np.empty(max(16, 2 * len(kept)), kept.dtype)
-            self._data[: len(kept)] = kept
-            self._start, self._stop = 0, len(kept)
+            self._move(np.empty(max(16, 2 * len(self)), self._data.dtype))
+
+    def _move(self, data: Numbers) -> None:
+        """Moves the numbers to the beginning of an array, which may be their own."""
+        # In parts as long as they are moved far: numpy copies what overlaps twice.
+        held, start = len(self), self._start
+        far = start if data is self._data else held
+        for place in range(0, held, max(far, 1)):
+            end = min(place + far, held)
+            data[place:end] = self._data[start + place : start + end]
+        self._data, self._start, self._stop = data, 0, held

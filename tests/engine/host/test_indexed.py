@@ -165,3 +165,25 @@ def test_a_column_is_one_for_equal_expressions_and_another_in_another_type() -> 
     again = rows.column(A)
     assert again is not None
     assert np.shares_memory(again[0], whole[0])
+
+
+def test_numbers_are_kept_of_the_newest_rows_until_others_are_asked_for() -> None:
+    store, codes = RowStore(SCHEMA, 1), native.Codes()
+    rows = IndexedRows(store, 0, (), codes)
+    for first in range(0, 40, 10):
+        ts = np.arange(first, first + 10)
+        store.append(pa.table([ts, ts + 100, ts], schema=SCHEMA), ts, [ts])
+        rows.follow()
+        newest = rows.at(A, ts - store.first)
+        assert newest is not None
+        assert newest[0].tolist() == (ts + 100).tolist()
+        chains, found = rows.chains((A,)), np.empty(2, np.int64)
+        chains.latest(np.array([100, first + 109]), None, np.full(2, first + 10), found)
+        assert found.tolist() == [0, first + 9]
+        assert len(rows._columns[A].values) == 10
+    store.drop_before(5)
+    rows.follow()
+    older = rows.at(A, np.array([3, 34]))
+    assert older is not None
+    assert older[0].tolist() == [108, 139]
+    assert len(rows._columns[A].values) == 35

@@ -121,6 +121,23 @@ def test_a_drop_frees_the_memory() -> None:
 # --- what is still needed -------------------------------------------------------
 
 
+def test_a_window_that_moves_holds_little_more_than_its_rows() -> None:
+    store = RowStore(SCHEMA, 1)
+    for _ in range(60):
+        append(store, 5_000)
+        if len(store) > 100_000:
+            store.drop_before(len(store) - 100_000)
+    held = sum(piece.rows.num_rows for piece in store._pieces) + sum(map(len, store._new))
+    assert 100_000 <= held <= 115_000
+    assert all("ts" not in piece.rows.column_names for piece in store._pieces)
+    some = np.array([0, 40_000, 99_999])
+    assert store.columns({"a", "ts"}, some)["ts"].to_pylist() == (store.first + some).tolist()
+    assert store.columns({"t"}, some)["t"].to_pylist() == [
+        f"text {store.first + n:08}" for n in some
+    ]
+    assert store.table.equals(rows(store.first, 100_000))
+
+
 @pytest.mark.parametrize(
     ("keep", "now", "first"),
     [

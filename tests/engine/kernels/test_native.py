@@ -177,6 +177,53 @@ def test_runs(seed: int) -> None:
             runs.drop(rows.first)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_long_runs(seed: int) -> None:
+    """Runs of 262,144 rows, which hold their values, over rows that leave in between."""
+    chance, rows = random_rows(1500 + seed)
+    rows.spread = 1 << 40
+    runs, sizes = Runs(), chance.permutation([100, 70_000, 200_000, 300_000])
+    runs.drop(rows.first)
+    for size in sizes:
+        runs.append(*rows.add(int(size), chance.random() < 0.5))
+        middle = chance.choice(rows.key, 5)
+        least, greatest = middle - (1 << 34), middle + (1 << 34)
+        low = chance.integers(rows.first, rows.first + 300, 5)
+        who, row = np.empty(100_000, np.int64), np.empty(100_000, np.int64)
+        stop, filled = runs.probe(
+            least, greatest, None, 0, low, np.full(5, rows.end), rows.first, (), who, row
+        )
+        assert stop == 5
+        for probe in range(5):
+            here = (rows.key >= least[probe]) & (rows.key <= greatest[probe]) & (rows.there != 0)
+            want = np.flatnonzero(here) + rows.first
+            assert np.array_equal(row[:filled][who[:filled] == probe], want[want >= low[probe]])
+        rows.drop(rows.first + int(chance.integers(0, len(rows.key) // 3)))
+        runs.drop(rows.first)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_chains_of_many_keys(seed: int) -> None:
+    """Tables of more keys than a small one has, while keys come and go."""
+    chance, rows = random_rows(1600 + seed)
+    rows.spread = int(chance.choice((3_000, 200_000, 1 << 62)))
+    chains = Chains()
+    chains.drop(rows.first)
+    for size in chance.permutation([10, 3_000, 40_000, 90_000, 20_000, 60_000]):
+        chains.append(*rows.add(int(size), chance.random() < 0.5))
+        keys = chance.choice(rows.key, 50)
+        below = chance.integers(rows.first, rows.end + 1, 50)
+        found = np.empty(50, np.int64)
+        chains.latest(keys, None, below, found)
+        for key, limit, at in zip(keys, below, found, strict=True):
+            there = (rows.key[: limit - rows.first] == key) & (
+                rows.there[: limit - rows.first] != 0
+            )
+            assert at == (rows.first + np.flatnonzero(there)[-1] if there.any() else -1)
+        rows.drop(rows.first + int(chance.integers(0, len(rows.key))))
+        chains.drop(rows.first)
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_scan(seed: int) -> None:
     """Tests with one comparison, with two, with none."""

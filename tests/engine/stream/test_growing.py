@@ -35,6 +35,16 @@ def test_its_memory_follows_what_it_holds() -> None:
     assert column.view.tolist() == list(range(999_990, 1_000_000))
 
 
+@pytest.mark.parametrize("step", [1, 7, 300])
+def test_a_window_that_moves_has_room_for_half_as_many_again(step: int) -> None:
+    column, whole = Growing(), np.arange(6_000)
+    for place in range(0, len(whole), step):
+        column.append(whole[place : place + step])
+        column.drop(max(0, len(column) - 1_000))
+        assert column.view.tolist() == whole[: place + step][-1_000:].tolist()
+    assert len(column._data) <= 3 * (1_000 + step) // 2 + 16
+
+
 def test_it_keeps_its_type() -> None:
     column = Growing(np.float64)
     column.append(np.array([0.5] * 100))
