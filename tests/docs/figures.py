@@ -201,6 +201,28 @@ def growth() -> str:
     return _plain(results("growth"))
 
 
+def memory() -> str:
+    """Returns the table of bytes of a live row, followed by how many times its columns they are, at best and at
+    worst."""
+    found = results("memory")
+    head = ("query", "row", "columns", "steady", "peak", "steady over columns")
+    lines = [
+        [
+            row["query"],
+            row["row"],
+            *(f"{row[name]:.0f}" for name in head[2:5]),
+            f"{row[head[5]]:.1f}",
+        ]
+        for row in found["rows"]
+    ]
+    least, most = (of(found["rows"], key=lambda row: row[head[5]]) for of in (min, max))
+    ends = [
+        f"{row[head[5]]:.1f} times its columns ({row['query']}, {row['row']})"
+        for row in (least, most)
+    ]
+    return f"{_table(head, lines)}\nA live row takes {ends[0]} to {ends[1]}.\n"
+
+
 def nexmark() -> str:
     """Returns the table of Nexmark queries beside the times of the others, followed by how the
     times compare, engine by engine."""
@@ -409,7 +431,7 @@ def _from_to(low: float, high: float) -> str:
 TABLES = {
     "papers": papers,
     "joins": joins, "peers_join": partial(peers, "join"), "peers_sum": partial(peers, "sum"), "faster": faster,
-    "steps": steps, "queries": queries, "thousandth": thousandth, "outer": outer, "growth": growth, "nexmark": nexmark, "spark": spark, "engines": engines, "below": below, "matchers": matchers, "runs": runs_of,
+    "steps": steps, "queries": queries, "thousandth": thousandth, "outer": outer, "growth": growth, "memory": memory, "nexmark": nexmark, "spark": spark, "engines": engines, "below": below, "matchers": matchers, "runs": runs_of,
     "cycles": cycles, "configurations": configurations, "groups": groups, "scans": scans, "simulators": simulators, "clocks": clocks, "bitstreams": bitstreams,
     "largest": largest, "worked": worked, "benches": benches,
 }  # fmt: skip
