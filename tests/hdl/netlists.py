@@ -65,7 +65,7 @@ DESIGNS = {
     "tiny, serial": Design("Wjasip(config, trace=True)", _SMALL_SERIAL),
     "serial, indexed": Design("Wjasip(config)", dataclasses.replace(_SERIAL, indexes=2)),
     "axi": Design("AxiWjasip(config)", _TINY),
-    "ulx3s": Design("BoardTop(Setting(BOARDS['ulx3s-85f'], config))", _TINY),
+    "ulx3s": Design("BoardTop(Setting(BOARDS['ulx3s'], config))", _TINY),
 }
 
 # The version of a board's identity is a digest of the sources.
@@ -141,8 +141,11 @@ def _read(module: dict[str, Any]) -> Netlist:
                     key = bit if port == "MEMID" else nets.setdefault(bit, len(nets))
                     pins.append((_hash(port, at), number, key))
         colours.append(_hash(cell["type"], _apart(name), parameters, constants))
-    first = [(ports[net] + starts.get(net, 0)) & _MASK for net in range(len(nets))]
+    # A register that nothing read may leave its net behind, with its initial value.
+    connected = sorted({net for _, _, net in pins} | ports.keys())
+    first = [(ports[net] + starts.get(net, 0)) & _MASK for net in connected]
     labels, cell_of, net_of = zip(*pins, strict=True)
+    net_of = np.searchsorted(connected, net_of)
     return Netlist(
         np.array(list(module["cells"])),
         np.array(colours, np.uint64),
