@@ -68,18 +68,18 @@ DESIGNS = {
     "ulx3s": Design("BoardTop(Setting(BOARDS['ulx3s'], config))", _TINY),
 }
 
-# The version of a board's identity is a digest of the sources.
+# The versions that a board and the AXI core report are digests of the sources.
 ELABORATE = """
 import gc, sys
 gc.disable()
 from amaranth.back import rtlil
-from seustream.hdl.axi.top import AxiWjasip
 from seustream.hdl.boards import identity
+identity.version = identity.processor_version = lambda: 0
+from seustream.hdl.axi.top import AxiWjasip
 from seustream.hdl.boards.board import BOARDS
 from seustream.hdl.boards.tops import BoardTop, Setting
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.top import Wjasip
-identity.version = lambda: 0
 config = DeviceConfig.from_json(sys.argv[2])
 top = eval(sys.argv[1])
 ports = {"ports": top.ports} if isinstance(top, BoardTop) else {}
