@@ -145,6 +145,8 @@ static PyMethodDef of_sequence[] = {
     {"configure", of<Sequence, &Sequence::configure>, METH_VARARGS, nullptr},
     {"append", of<Sequence, &Sequence::append>, METH_VARARGS, nullptr},
     {"search", of<Sequence, &Sequence::search>, METH_VARARGS, nullptr},
+    {"take", of<Sequence, &Sequence::take>, METH_VARARGS, nullptr},
+    {"looked_at", of<Sequence, &Sequence::looked_at>, METH_NOARGS, nullptr},
     {"forget", of<Sequence, &Sequence::forget>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

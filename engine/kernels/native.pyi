@@ -462,23 +462,32 @@ class Totals:
 
 class Sequence:
     """Sequences of single events, each later than the one before, within a window. Memory is
-    proportional to the events not yet forgotten, and the time of a search to the events it
-    examines."""
+    proportional to the events not yet forgotten, and the time of a search to the new events and
+    the matches, both times logarithms, if lookups decide all links."""
 
-    def configure(self, order: Ints, links: Ints, widths: Ints, window: int, /) -> None:
-        """`order` has the elements in the order in which they are bound, the last element first. A
-        link `(op, element, column, other, column)` means `element op other`, where `other` is bound
-        earlier. `widths` has the number of columns of each element."""
+    def configure(self, parents: Ints, links: Ints, widths: Ints, window: int, /) -> bool:
+        """`parents` has for each element the one on which it hangs, in a tree below the last element
+        whose edges do not cross. A link `(op, element, column, other, column)` means `element op
+        other`; if the element hangs on the other one it is looked up by it. A later element that hangs
+        on an earlier one needs the link in both directions. `widths` has the number of columns of
+        each element. Returns whether lookups decide all links."""
 
     def append(
         self, element: int, times: Ints, rows: Ints, columns: tuple[tuple[Ints, Flags], ...], /
     ) -> None:
         """Appends events of an element, in order, with their numbers."""
 
-    def search(self, ends: int, most_work: int, most: int, /) -> bytes | None:
-        """Returns the numbers of the events, 64 bits each, of every match that ends with one of the
-        newest `ends` events of the last element; None if that takes more work than `most_work`, or
-        there are more than `most` matches."""
+    def search(self, ends: int, most_work: int, most: int, /) -> int | None:
+        """Finds the matches that end with one of the newest `ends` events of the last element.
+        Returns their number, or None if that takes more work than `most_work`, or there are more than
+        `most` matches."""
+
+    def take(self, rows: Ints, gone: int, /) -> None:
+        """Writes the numbers of the events of all matches found, one element after the other, less
+        `gone`."""
+
+    def looked_at(self) -> int:
+        """Returns how many events were looked at so far, roughly: those in a row count less."""
 
     def forget(self, earliest: int, /) -> None:
         """Forgets events before a time; no later match has one of them."""

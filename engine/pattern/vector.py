@@ -9,7 +9,8 @@ partial matches exist, unless a single binding has more partners than that. A se
 many matches begins anew in two halves (`boxes`), which come one after the other.
 
 With `tighten`, a range holds only events from which a chain within the window leads on (`reach`):
-without conditions between events there are no dead ends.
+without conditions between events there are no dead ends. With some there may be. So sequences whose
+search from the newest events (`ends`) is sure to have none are always searched that way.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from seustream.engine.pattern.sampling import share
 from seustream.hdl.isa import Condition
 
 _FEW_ENDS = 1 << 10
-"""Up to this many events that may end matches are searched one by one."""
+"""Up to this many events that may end matches are searched one by one, dead ends or not."""
 
 
 class ColumnSearch:
@@ -99,7 +100,7 @@ class ColumnSearch:
             self._ends.add(self.kept, batch, fits)
         if ends and len(self.kept) and not self._query.empty:
             done, found = False, None
-            if self._ends is not None and len(fits[last]) <= _FEW_ENDS:
+            if self._ends is not None and (self._ends.sure or len(fits[last]) <= _FEW_ENDS):
                 done, found = self._ends.search(self.kept, len(fits[last]), self._most)
             if found is not None:
                 yield found

@@ -324,16 +324,15 @@ def test_sequences(seed: int) -> None:
     print(f"seed {seed}")
     chance = np.random.default_rng(seed)
     count, window = int(chance.integers(1, 5)), int(chance.integers(1, 30))
-    order = [count - 1, *chance.permutation(count - 1).tolist()]
+    parents = hung(chance, count)
     links = [
         (int(chance.integers(0, 6)), one, int(chance.integers(0, 2)), other, int(chance.integers(0, 2)))
-        for place, one in enumerate(order)
-        for other in order[:place]
-        if chance.random() < 0.5
+        for one, other in itertools.permutations(range(count), 2)
+        if chance.random() < (0.7 if parents[one] == other else 0.1)
     ]  # fmt: skip
     kernel = native.Sequence()
-    flat = np.array(links, np.int64).reshape(-1)
-    kernel.configure(np.array(order), flat, np.full(count, 2), window)
+    flat = np.array(in_both_directions(links, parents), np.int64).reshape(-1)
+    kernel.configure(np.array(parents), flat, np.full(count, 2), window)
     kept: list[list[tuple[int, int, tuple[int | None, ...]]]] = [[] for _ in range(count)]
     now = number = 0
     for _ in range(int(chance.integers(1, 60))):
@@ -366,9 +365,7 @@ def test_sequences(seed: int) -> None:
                 for op, one, own, other, its in links
             )
         }
-        found = kernel.search(fresh[-1], 1 << 30, 1 << 20)
-        assert found is not None
-        rows = np.frombuffer(found, np.int64).reshape(-1, count).tolist()
+        rows = found_by(kernel, fresh[-1], count)
         assert len(rows) == len(expected)
         assert set(map(tuple, rows)) == expected
         if len(rows) > 1:
@@ -376,6 +373,140 @@ def test_sequences(seed: int) -> None:
         assert expected <= {()} or count == 1 or kernel.search(fresh[-1], 0, 1 << 20) is None
         kernel.forget(now - window)
         kept = [[event for event in some if event[0] >= now - window] for some in kept]
+
+
+def hung(chance: np.random.Generator, count: int) -> list[int]:
+    """Returns for each element the one on which it hangs, in a random tree without crossing edges."""
+    parents = [-1] * count
+
+    def hang(root: int, low: int, high: int) -> None:
+        for begin, end in ((low, root), (root + 1, high)):
+            while begin < end:
+                until = int(chance.integers(begin, end)) + 1
+                child = int(chance.integers(begin, until))
+                parents[child] = root
+                hang(child, begin, until)
+                begin = until
+
+    hang(count - 1, 0, count)
+    return parents
+
+
+MIRRORED = (2, 1, 0, 4, 3, 5)
+"""By operator, the one that means the same with the sides exchanged."""
+
+Link = tuple[int, int, int, int, int]
+
+
+def in_both_directions(links: list[Link], parents: list[int]) -> list[Link]:
+    """Returns the links as the kernel wants them: from what hangs to what it hangs on, and back if
+    that is earlier."""
+    found = []
+    for link in links:
+        op, one, own, other, its = link
+        back = MIRRORED[op], other, its, one, own
+        if parents[other] == one:
+            link, back = back, link
+        found.append(link)
+        if parents[link[1]] == link[3] < link[1]:
+            found.append(back)
+    return found
+
+
+def found_by(kernel: native.Sequence, ends: int, count: int) -> list[list[int]]:
+    """Returns the matches that end with one of so many events."""
+    matches = kernel.search(ends, 1 << 30, 1 << 20)
+    assert matches is not None
+    rows = np.empty((count, matches), np.int64)
+    kernel.take(rows, 0)
+    return rows.T.tolist()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_sequences_of_many_events(seed: int) -> None:
+    """Windows of thousands of events, which are kept in order by value."""
+    print(f"seed {seed}")
+    chance = np.random.default_rng(seed)
+    count, window = int(chance.integers(2, 5)), int(chance.integers(1_000, 5_000))
+    parents = hung(chance, count)
+    wide, spread = chance.choice([300, 2_000]), 1_000
+    columns = [wide, spread]
+    links: list[Link] = []
+    for one, other in enumerate(parents[:-1]):
+        links.append((1, one, 0, other, 0))
+        if chance.random() < 0.7:
+            links.append((int(chance.choice([0, 2, 3, 4])), one, 1, other, 1))
+    kernel = native.Sequence()
+    flat = np.array(in_both_directions(links, parents), np.int64).reshape(-1)
+    assert kernel.configure(np.array(parents), flat, np.full(count, 2), window)
+    times: list[Ints] = [np.empty(0, np.int64)] * count
+    values: list[Ints] = [np.empty((2, 0), np.int64)] * count
+    now = 0
+    for _ in range(5):
+        size = int(chance.integers(500, 2_000))
+        fresh = np.sort(chance.integers(now + 1, now + 2_000, size))
+        now, element = now + 2_000, chance.integers(0, count, size)
+        for e in range(count):
+            own = fresh[element == e]
+            given = np.array([chance.integers(0, most, len(own)) for most in columns])
+            rows = np.arange(len(times[e]), len(times[e]) + len(own))
+            kernel.append(e, own, rows, tuple((column, None) for column in given))
+            times[e] = np.concatenate((times[e], own))
+            values[e] = np.concatenate((values[e], given), axis=1)
+        ends = int((element == count - 1).sum())
+        if chance.random() < 0.3:
+            continue  # it catches up later
+        expected = joined(times, values, parents, links, window, ends)
+        found = np.array(found_by(kernel, ends, count), np.int64).reshape(-1, count)
+        assert len(found) == len(expected)
+        assert np.array_equal(found[np.lexsort(found.T)], expected[np.lexsort(expected.T)])
+        kernel.forget(now + 1 - window)
+
+
+def joined(
+    times: list[Ints],
+    values: list[Ints],
+    parents: list[int],
+    links: list[Link],
+    window: int,
+    ends: int,
+) -> Ints:
+    """Returns the matches that end with one of the last events, one element bound after the other
+    by comparing each partial match with each event."""
+    last = len(times) - 1
+    bound = {last: np.arange(len(times[-1]) - ends, len(times[-1]))}
+    while len(bound) <= last:
+        element = next(e for e in range(last) if e not in bound and parents[e] in bound)
+        fits = times[element] >= times[-1][bound[last]][:, None] - window
+        for other, rows in bound.items():
+            before, after = times[element], times[other][rows][:, None]
+            fits &= before < after if element < other else before > after
+        for op, one, own, other, its in links:
+            if element == one and other in bound:
+                fits &= OPS[op](values[one][own], values[other][its][bound[other]][:, None])
+            elif element == other and one in bound:
+                fits &= OPS[op](values[one][own][bound[one]][:, None], values[other][its])
+        who, found = fits.nonzero()
+        bound = {e: rows[who] for e, rows in bound.items()} | {element: found}
+    return np.stack([bound[e] for e in range(last + 1)], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("parents", "links"),
+    [
+        ([1, 0, -1], []),  # in a circle
+        ([3, 3, 0, -1], []),  # crosswise: 0 to 2, 1 to 3
+        ([2, 5, -1], []),
+        ([2, 2, -1], [(6, 0, 0, 2, 0)]),
+        ([2, 2, -1], [(0, 0, 0, 2, 1)]),
+        ([2, 2, -1], [(0, 0, 0, 0, 0)]),
+    ],
+)
+def test_trees_that_are_none(parents: list[int], links: list[Link]) -> None:
+    with pytest.raises(RuntimeError):
+        native.Sequence().configure(
+            np.array(parents), np.array(links, np.int64).reshape(-1), np.full(len(parents), 1), 5
+        )
 
 
 @pytest.mark.parametrize("seed", range(40))

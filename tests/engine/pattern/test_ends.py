@@ -3,6 +3,7 @@ with the oracle; includes searches that give up and texts that are renumbered.""
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -11,10 +12,11 @@ from seustream.compiler.pattern import ir
 from seustream.engine.pattern import ends
 from seustream.engine.pattern.batch import needed, of_events
 from seustream.engine.pattern.ends import sequence_ends
-from seustream.engine.pattern.event import Event
+from seustream.engine.pattern.event import END_OF_STREAM, Event
 from seustream.engine.pattern.kept import KeptEvents
-from seustream.engine.pattern.links import PatternLink, link
 from seustream.engine.pattern.meaning import Meaning
+from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.vector import ColumnSearch
 from tests.engine.pattern.differential import agree
 from tests.engine.pattern.generate import Generator, query_of
 from tests.engine.pattern.oracle import Oracle
@@ -92,12 +94,125 @@ def test_what_it_does_not_run(text: str) -> None:
     assert sequence_ends(query_of(text, bounded=True)) is None
 
 
-def test_the_order_follows_equal_values() -> None:
-    query = query_of(
-        "PATTERN A a; B b; C c; D d WHERE a.x = d.x AND a.y > b.y WITHIN 5 ms RETURN *"
-    )
-    links: list[PatternLink] = [one for c in query.conjuncts if (one := link(c)) is not None]
-    assert ends._order(4, links) == [3, 0, 1, 2]
+@pytest.mark.parametrize(
+    ("where", "sure"),
+    [
+        ("a.x < b.x AND b.y >= c.y", True),
+        ("a.x = b.x AND b.y = c.y AND a.y < b.y AND c.x < b.x", True),
+        ("a.k = b.k AND a.x = b.x AND b.k = c.k", True),
+        ("a.x < c.x AND b.x < c.x", True),
+        ("a.x > b.x AND a.y > c.y", True),
+        ("a.k = b.k AND a.k = c.k AND a.x < c.x AND b.x < c.x", True),
+        ("abs(a.y - b.y) <= 1 AND abs(c.y - b.y) <= 1", True),
+        ("abs(a.y - b.y) <= 1 AND abs(c.y - a.y) <= 1", True),
+        ("a.x < c.x AND b.y BETWEEN a.x AND a.y", False),  # a waits for b by one bound alone
+        ("c.y BETWEEN b.x AND b.y", False),
+        ("b.y BETWEEN c.x AND c.y", True),
+        ("a.x < b.x AND b.x < c.x AND a.y < c.y", False),
+        ("a.x <> b.x", False),
+        ("a.x < b.x AND a.x * b.x > c.x", False),
+    ],
+)
+def test_where_there_are_no_dead_ends(where: str, sure: bool) -> None:
+    text = f"PATTERN A a; B b; C c WHERE {where} WITHIN 5 ms RETURN *"
+    search = sequence_ends(query_of(text, bounded=True))
+    assert search is not None
+    assert search.sure is sure
+
+
+ARRANGED = {
+    "a.x < b.x AND b.y < c.y": ((1, 0), ((2, 2), (0, 0)), (0, 1)),
+    "a.x = b.x AND b.y = c.y": ((1, 0), ((1, 0), (0, 1)), (0, 1)),
+    "a.k = b.k AND b.k = c.k AND a.x < b.x AND b.y < c.y": ((1, 0), ((2, 2), (0, 0)), (0, 1)),
+    "a.x < c.x AND b.y < c.y": ((1, 0), ((0, 1), (0, 1)), (2, 0)),
+    "a.x < b.x AND a.y < c.y": ((1, 0), ((0, 1), (0, 1)), (0, 1)),
+}
+"""By condition x and y of each A, of the even and odd Bs, and of each C: each B fits the As or the
+Cs, none fits both."""
+
+
+@pytest.mark.parametrize("where", ARRANGED)
+@pytest.mark.parametrize("steps", [1, 40])
+def test_dead_ends_are_not_looked_at(where: str, steps: int) -> None:
+    """Counts the events that are looked at, also those that columns test: they grow with the events,
+    not with their pairs."""
+    query = query_of(f"PATTERN A a; B b; C c WHERE {where} WITHIN 1 h RETURN *")
+    tested = [looked_at(query, count, where, steps) for count in (1_200, 2_400, 4_800, 9_600)]
+    print(tested)
+    assert tested[-1] < 12 * tested[0]
+    assert tested[-1] < 40 * 9_600
+
+
+def looked_at(query: ir.PatternQuery, count: int, where: str, steps: int) -> int:
+    """Returns how many events are looked at where nothing matches."""
+    a, bs, c = ARRANGED[where]
+    events = []
+    for ts in range(count):
+        kind = 3 * ts // count
+        x, y = (a, bs[ts % 2], c)[kind]
+        attrs = {"type": "ABC"[kind], "x": x, "y": float(y), "k": "p"}
+        events.append(Event(ts, ts, "ABC"[kind], attrs))
+    search = ColumnSearch(Meaning(query))
+    assert search._ends is not None
+    size, tested = count // steps, 0
+    for begin in range(0, count, size):
+        batch = of_events(events[begin : begin + size], needed(query))
+        assert not search.advance(batch, begin - 1, begin + size - 1)
+        tested += sum(search.levels)
+    return tested + search._ends.looked_at
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_long_windows(seed: int) -> None:
+    """Windows of hundreds of events, in small steps, out of order, continued from a snapshot;
+    compared with `optiseq`."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    matches = 0
+    while matches < 50:
+        query = long_sequence_of(chance)
+        events = [
+            Event(ts, ts, kind, {"type": kind, "x": x, "y": y, "k": k})
+            for ts in range(900)
+            for kind in [chance.choice("ABC")]
+            for x, y, k in [(chance.randrange(150), 10 * chance.random(), chance.choice("pqrst"))]
+        ]
+        want = [match.ids for match in operate(query, events, "optiseq")]
+        late = chance.choice((0, 20))
+        arriving = sorted(events, key=lambda event: event.ts + chance.random() * late)
+        operator, found, done = PatternOperator(query), [], -1
+        for event in arriving:
+            operator.push(event)
+            if chance.random() < 0.05:
+                done = max(done, event.ts - late)
+                found += operator.advance(done)
+            if chance.random() < 0.005:
+                stored = json.loads(json.dumps(operator.snapshot()))
+                operator = PatternOperator(query)
+                operator.restore(stored)
+        found += operator.advance(END_OF_STREAM)
+        got = [tuple(tuple(arriving[i].seq for i in group) for group in m.ids) for m in found]
+        assert sorted(got) == sorted(want), query.text
+        matches += len(got)
+
+
+def long_sequence_of(chance: random.Random) -> ir.PatternQuery:
+    """Returns a sequence with a selective condition for each element but one."""
+    names = "abcd"[: chance.randint(2, 4)]
+    sequence = "; ".join(f"{chance.choice(('A', 'B', 'C', 'ANY'))} {name}" for name in names)
+    parts = []
+    for place, one in enumerate(names[1:], 1):
+        other = chance.choice(names[:place])
+        forms = (
+            f"{one}.x = {other}.x",
+            f"{one}.x = {other}.x AND {one}.y < {other}.y",
+            f"abs({one}.y - {other}.y) < 0.1",
+            f"{one}.k = {other}.k AND {one}.x = {other}.x",
+        )
+        parts.append(chance.choice(forms))
+    by = chance.choice(("", " PARTITION BY k"))
+    where = " AND ".join(parts)
+    return query_of(f"PATTERN {sequence}{by} WHERE {where} WITHIN 600 ms RETURN *")
 
 
 def test_keys_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
