@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -15,6 +15,7 @@ from seustream.compiler.pattern.ir import Class, Strategy
 from seustream.compiler.pattern.rows import RowQuery
 from seustream.engine.pattern.automaton import Automaton
 from seustream.engine.pattern.choice import EngineChooser, Sample, candidates, costs
+from seustream.engine.pattern.ends import SequenceEnds, sequence_ends
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.planner import cost_order, supports
 from seustream.engine.pattern.recognize.explain import decided, row_automaton
@@ -130,6 +131,7 @@ class ListsFacts:
     horizon_ms: int | None
     certain: str
     order: tuple[str, ...]
+    no_dead_ends: bool = False
 
     @property
     def title(self) -> str:
@@ -146,7 +148,8 @@ class ListsFacts:
         if self.elements:
             anew = "chosen each epoch from the lists' lengths and sampled selectivities"
             yield "kept", f"{self.reach}; a match is certain {self.certain}"
-            yield "order", ", ".join(self.order) or anew
+            always = "; always, without dead ends" if self.no_dead_ends else ""
+            yield "order", (", ".join(self.order) or anew) + always
 
     @property
     def diagram(self) -> Diagram:
@@ -247,7 +250,7 @@ def pattern(query: ir.MatchQuery, seen: Sample | None = None) -> PatternFacts:
             for c in query.conjuncts
         ),
         _automaton(query),
-        _lists(query, seen),
+        _lists(query, seen, sequence_ends(run) if choice.engine == "columns" else None),
         query.empty,
         tuple(candidates(run)),
         dict(choice.costs),
@@ -299,8 +302,13 @@ def _on_absence(query: ir.PatternQuery, element: int) -> str:
     return f" where {' and '.join(texts)}" if texts else ""
 
 
-def _lists(query: ir.PatternQuery, seen: Sample | None) -> ListsFacts:
-    order = cost_order(seen.anchors)[1] if seen is not None and seen.anchors.counts else ()
+def _lists(query: ir.PatternQuery, seen: Sample | None, ends: SequenceEnds | None) -> ListsFacts:
+    sure = ends is not None and ends.sure
+    order: Sequence[int] = ()
+    if sure and ends is not None:
+        order = ends.tree.order
+    elif seen is not None and seen.anchors.counts:
+        order = [query.anchors[place] for place in cost_order(seen.anchors)[1]]
     return ListsFacts(
         query.name,
         query.text,
@@ -308,7 +316,8 @@ def _lists(query: ir.PatternQuery, seen: Sample | None) -> ListsFacts:
         tuple(_list(query, number) for number in range(len(query.elements))),
         query.horizon,
         "one window after the first event" if query.waits else "with the last event",
-        tuple(str(query.elements[query.anchors[place]]) for place in order),
+        tuple(str(query.elements[element]) for element in order),
+        sure,
     )
 
 

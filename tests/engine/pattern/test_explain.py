@@ -52,7 +52,8 @@ def test_a_sample_shows_costs_and_order() -> None:
     assert set(found["costs_us"]) == {"compiled", "optiseq"}
     assert "estimated" in as_text(query, sample(query, batch, len(events)))
     assert "or           optiseq, where" in as_text(query)
-    query = query_of(TEXTS[1])  # a search of columns has no alternative, but an order
+    # A search of columns has no alternative, but an order.
+    query = query_of("PATTERN A; B; C WHERE a.x <> c.x WITHIN 5 ms RETURN a.x, c")
     seen = sample(query, batch, len(events))
     found, text = facts(query, seen), as_text(query, seen)
     assert found["engine"] == "columns"
@@ -60,3 +61,17 @@ def test_a_sample_shows_costs_and_order() -> None:
     assert sorted(found["lists"]["order"]) == ["A", "B", "C"]
     assert f"order  {', '.join(found['lists']['order'])}" in text
     assert "or           " not in text
+
+
+@pytest.mark.parametrize(
+    ("where", "order"),
+    [
+        ("a.x < c.x AND b.x < c.x", "C, B, A; always, without dead ends"),
+        ("a.x < b.x AND a.x < c.x", "C, A, B; always, without dead ends"),
+        ("a.x <> b.x", "chosen each epoch from the lists' lengths and sampled selectivities"),
+    ],
+)
+def test_an_order_without_dead_ends_is_shown(where: str, order: str) -> None:
+    query = query_of(f"PATTERN A; B; C WHERE {where} WITHIN 5 ms RETURN a.x, c")
+    assert f"order  {order}" in as_text(query)
+    assert facts(query)["lists"]["no_dead_ends"] is order.endswith("dead ends")
