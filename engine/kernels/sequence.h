@@ -224,7 +224,8 @@ class Sequence {
     size_t arrange(size_t element, size_t last) {
         Node &node = nodes[element];
         node.last = last;
-        node.waiting.assign(node.after.size(), Reached(work));
+        node.waiting.clear();
+        for (size_t i = 0; i < node.after.size(); ++i) node.waiting.emplace_back(work);
         order.push_back(element);
         for (auto one = node.after.rbegin(); one != node.after.rend(); ++one) last = arrange(*one, last) - 1;
         if (last != element) throw std::out_of_range("elements that hang on each other crosswise");
@@ -308,8 +309,9 @@ class Sequence {
         if (parents.size == 0 || window_ < 0) throw std::out_of_range("a sequence without an end");
         window = window_;
         auto count = static_cast<size_t>(parents.size);
-        lists.assign(count, List());
-        nodes.assign(count, Node(work));
+        lists = std::vector<List>(count);
+        nodes.clear();
+        for (size_t i = 0; i < count; ++i) nodes.emplace_back(work);
         bound.assign(count, 0);
         rows.assign(count, 0);
         for (size_t e = 0; e < count; ++e) {
