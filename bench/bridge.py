@@ -14,7 +14,10 @@ from __future__ import annotations
 import contextlib
 import resource
 import statistics
+import subprocess
+import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -24,6 +27,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.flight as flight
 
+import seustream as ss
 from seustream.commands.bench import Measurement
 from seustream.compiler.pipeline import compile_text
 from seustream.cosim.bridge.bridge import Bridge
@@ -35,7 +39,7 @@ from seustream.engine.graph import GraphRun
 from seustream.engine.stream.merge import Merger, Slice, timestamps
 
 TITLE = "bridge: rows/s staged, joined and read back, against a Flight echo and the bare device"
-PARTS = ("rows", "order", "memory")
+PARTS = ("rows", "order", "memory", "latency")
 
 Ints = npt.NDArray[np.int64]
 
@@ -48,6 +52,12 @@ CREATE STREAM R (a int, b int, c int);
 CREATE STREAM S (d int, e int, f int);
 """
 JOIN = "REGISTER QUERY pairs AS SELECT R.b, S.e FROM R, S WHERE R.a = S.d WINDOW RANGE 1000;"
+LIVE = "CREATE STREAM R (number bigint, k bigint);"
+PROMPT = {
+    "a filter": "SELECT number FROM R WHERE k >= 0",
+    "a group": "SELECT number, count(*) FROM R GROUP BY k, number WINDOW RANGE 1000",
+}
+WARM, PROMPTLY = 2_000, 20_000
 ALL = """
 REGISTER QUERY r AS SELECT R.a, R.b, R.c FROM R WINDOW NOW;
 REGISTER QUERY s AS SELECT S.d, S.e, S.f FROM S WINDOW NOW;
@@ -85,6 +95,12 @@ def measure(wanted: Sequence[str] = PARTS) -> Measurement:
             (f"during the rest of {ENDURED:,} rows", last, "MB"),
         ]
         ratios["memory during the rest over that during a tenth"] = last / first
+    if "latency" in wanted:
+        for name, query in PROMPT.items():
+            times = _latency(query)
+            for share, what in ((0.5, "median"), (0.99, "p99"), (1.0, "slowest")):
+                figure = float(np.quantile(times, share)) * 1e3
+                rows.append((f"{name}, 1,000 rows/s, from push to read: {what}", figure, "ms"))
     return Measurement(
         ("what", "figure", "unit"),
         rows,
@@ -308,6 +324,66 @@ def _times(part: Slice) -> Ints:
         if rows.num_rows:
             found[part.stream == number] = timestamps(rows)
     return found
+
+
+# --- latency ---------------------------------------------------------------------
+
+
+def _latency(query: str) -> npt.NDArray[np.float64]:
+    """Returns the seconds from the push of each of some rows, ten a hundred times a second, until its result is
+    read. The bridge is a process of its own and keeps a journal."""
+    took = list[npt.NDArray[np.float64]]()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _serve(folder) as url,
+        ss.connect(url) as con,
+        BridgeClient(url) as reader,
+    ):
+        con.sql(f"{LIVE} REGISTER QUERY q AS {query};")
+        sent = np.full(WARM + PROMPTLY, np.inf)
+
+        def read() -> None:
+            at, until = 0, len(sent)
+            while at < until:
+                end = reader.latest("q", at, 1000)["end"]
+                numbers = np.asarray(reader.read("q", at, end).column("number"))
+                took.append(time.monotonic() - sent[numbers])
+                at = end
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        begun = time.monotonic()
+        for first in range(0, len(sent), 10):
+            time.sleep(max(0.0, begun + first / 1000 - time.monotonic()))
+            numbers = np.arange(first, first + 10)
+            rows = pa.table({"ts": numbers, "number": numbers, "k": numbers % 100})
+            sent[first : first + 10] = time.monotonic()
+            con.push("R", rows)
+            con.watermark("R", first + 9)
+        thread.join()
+    return np.concatenate(took)[WARM:]
+
+
+@contextlib.contextmanager
+def _serve(folder: str) -> Iterator[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "seustream",
+        "serve",
+        "--journal",
+        folder,
+        "--listen",
+        "grpc://127.0.0.1:0",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield next(
+                word for word in process.stdout.readline().split() if word.startswith("grpc://")
+            )
+        finally:
+            process.terminate()
 
 
 # --- memory ---------------------------------------------------------------------

@@ -15,11 +15,12 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -27,6 +28,7 @@ from seustream.commands.bench import Measurement, measured_before
 from seustream.compiler.pipeline import compile_text
 from seustream.encoding import parquet_options
 from seustream.engine.host.stages import SoftwareJoin
+from seustream.engine.kernels import native
 from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.merge import END_OF_STREAM
 from seustream.engine.stream.schema import stream_schema
@@ -41,31 +43,39 @@ PUSHED = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A set of queries: the columns of the streams and the ranges of their values, the conditions,
-    the tuples per stream, the window in ticks, and whether DuckDB's window is an equality of
-    buckets."""
+    """A set of queries: the columns of the streams and the ranges of their values, or another column and what
+    is added to it; the conditions, the ticks, the window in ticks, whether DuckDB's window is an equality
+    of buckets, and the ticks between two tuples of a stream where this is not one."""
 
-    streams: dict[str, dict[str, int]]
+    streams: dict[str, dict[str, int | tuple[str, int]]]
     where: tuple[str, ...]
     count: int
     window: int
     bucketed: bool = True
     parquet: bool = False
+    every: dict[str, int] = field(default_factory=dict)
 
 
-_TWO = {"R": {"a": 2_000, "b": 1_000}, "S": {"a": 2_000, "c": 1_000}}
-_LARGE = {"R": {"a": 100_000, "b": 1_000}, "S": {"a": 100_000, "c": 1_000}}
-_THREE = {
+_Streams = dict[str, dict[str, int | tuple[str, int]]]
+_TWO: _Streams = {"R": {"a": 2_000, "b": 1_000}, "S": {"a": 2_000, "c": 1_000}}
+_LARGE: _Streams = {"R": {"a": 100_000, "b": 1_000}, "S": {"a": 100_000, "c": 1_000}}
+_THREE: _Streams = {
     "R": {"a": 2_000, "b": 9},
     "S": {"a": 2_000, "b": 2_000},
     "T": {"b": 2_000, "c": 9},
 }
-_BAND = {"R": {"x": 200_000}, "S": {"y": 200_000}}
-_WIDE_BAND = {"R": {"x": 10_000_000}, "S": {"y": 10_000_000}}
+_BAND: _Streams = {"R": {"x": 200_000}, "S": {"y": 200_000}}
+_COLUMNS: _Streams = {"R": {"x": 200_000}, "S": {"low": 199_900, "high": ("low", 100)}}
+_AUCTIONS: _Streams = {
+    "Person": {"id": 20},
+    "Auction": {"id": 60, "seller": 20},
+    "Bid": {"auction": 60, "price": 10_000},
+}
+_WIDE_BAND: _Streams = {"R": {"x": 10_000_000}, "S": {"y": 10_000_000}}
 _BANDS = ("R.x BETWEEN S.y - 50 AND S.y + 50",)
-_MANY = {"R": {"a": 20, "b": 9}, "S": {"a": 20, "c": 9}}
-_EIGHT = {"R": {"a": 1_300, "b": 100}, "S": {"a": 1_300, "c": 100}}
-_THETA = {"R": {"x": 100_000, "u": 100}, "S": {"y": 100_000, "v": 100}}
+_MANY: _Streams = {"R": {"a": 20, "b": 9}, "S": {"a": 20, "c": 9}}
+_EIGHT: _Streams = {"R": {"a": 1_300, "b": 100}, "S": {"a": 1_300, "c": 100}}
+_THETA: _Streams = {"R": {"x": 100_000, "u": 100}, "S": {"y": 100_000, "v": 100}}
 
 WORK = {
     "W1": Work(_TWO, ("R.a = S.a",), 500_000, 2_000),
@@ -73,7 +83,15 @@ WORK = {
     "W1 large": Work(_LARGE, ("R.a = S.a",), 500_000, 100_000),
     "W1 one key": Work({"R": {"a": 1}, "S": {"a": 1}}, ("R.a = S.a",), 50_000, 1),
     "W2": Work(_THREE, ("R.a = S.a AND S.b = T.b",), 333_333, 2_000),
+    "auctions": Work(
+        _AUCTIONS,
+        ("Bid.auction = Auction.id AND Auction.seller = Person.id",),
+        500_000,
+        1_000,
+        every={"Person": 46, "Auction": 15},
+    ),
     "W3": Work(_BAND, _BANDS, 500_000, 2_000),
+    "W3 columns": Work(_COLUMNS, ("R.x BETWEEN S.low AND S.high",), 500_000, 2_000),
     "W3 large": Work(_WIDE_BAND, _BANDS, 250_000, 100_000),
     "W4": Work(_EIGHT, tuple(f"R.a = S.a AND R.b <> {i}" for i in range(8)), 100_000, 2_000),
     "theta": Work(_THETA, ("R.x + 98000 < S.y",), 100_000, 2_000, bucketed=False),
@@ -90,16 +108,13 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
     rows = measured_before("joins", HEAD, lambda row: row[0] not in parts)
     for name in parts:
         work = WORK[name]
-        tuples = work.count * len(work.streams)
         streams = {stream: _stream(name, stream, work) for stream in work.streams}
+        tuples = sum(rows.num_rows for rows in streams.values())
         figures = {}
         with tempfile.TemporaryDirectory() as scratch:
             for engine, run in (("engine", _engine), ("DuckDB", _duckdb)):
-                run(
-                    {n: rows.slice(0, work.count // 10) for n, rows in streams.items()},
-                    work,
-                    scratch,
-                )
+                few = {n: rows.slice(0, rows.num_rows // 10) for n, rows in streams.items()}
+                run(few, work, scratch)
                 cpu, wall = time.process_time(), time.perf_counter()
                 found = run(streams, work, scratch)
                 figures[engine] = (found, time.process_time() - cpu, time.perf_counter() - wall)
@@ -113,7 +128,7 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
     return Measurement(
         HEAD,
         rows,
-        dict(_pairs(rows)),
+        {**dict(_pairs(rows)), **_kernel()},
         f"one thread each, slices of {SLICE:,}, seed 21",
     )
 
@@ -128,13 +143,44 @@ def _pairs(rows: Sequence[tuple[object, ...]]) -> Iterator[tuple[str, float]]:
             yield f"{name}, pairs a second", round(2 * seen / taken)
 
 
+def _kernel() -> dict[str, float]:
+    """Returns the tuples per second that the kernel alone takes in W1, and checks how many pairs it finds."""
+    work, found = WORK["W1"], 0
+    streams = {name: _stream("W1", name, work) for name in work.streams}
+    r, s = (np.asarray(rows.column("a")).astype(np.int64) for rows in streams.values())
+    rows_of_r, rows_of_s = native.Chains(), native.Chains()
+    who, row = np.empty(1 << 18, np.int64), np.empty(1 << 18, np.int64)
+    begun = time.process_time()
+    for start in range(0, work.count, SLICE):
+        ticks = np.arange(start, min(start + SLICE, work.count))
+        some = slice(start, start + SLICE)
+        rows_of_r.append(r[some], None)
+        rows_of_s.append(s[some], None)
+        low = np.maximum(ticks - work.window, 0)
+        # A pair is found by the later one; of one tick, by the tuple of S.
+        for chains, keys, high in ((rows_of_r, s, ticks + 1), (rows_of_s, r, ticks)):
+            done, pairs = chains.probe(keys[some], None, 0, low, high, 0, (), who, row)
+            if done != len(ticks):
+                raise AssertionError(f"{done} of {len(ticks)} tuples have room for their pairs")
+            found += pairs
+            chains.drop(int(low[-1]))
+    taken = time.process_time() - begun
+    expected = _duckdb(streams, work, "")
+    if found != expected:
+        raise AssertionError(f"the kernel finds {found} pairs, DuckDB {expected}")
+    return {"W1, tuples a second in the kernel alone": round(2 * work.count / taken)}
+
+
 def _stream(name: str, stream: str, work: Work) -> pa.Table:
     chance = np.random.default_rng([21, *name.encode(), *stream.encode()])
-    values = {
-        column: pa.array(chance.integers(0, below, work.count).astype(np.int32))
-        for column, below in work.streams[stream].items()
-    }
-    return pa.table({"ts": pa.array(np.arange(work.count)), **values})
+    ticks = np.arange(0, work.count, work.every.get(stream, 1))
+    values = dict[str, npt.NDArray[np.int32]]()
+    for column, below in work.streams[stream].items():
+        if isinstance(below, tuple):
+            values[column] = values[below[0]] + np.int32(below[1])
+        else:
+            values[column] = chance.integers(0, below, len(ticks)).astype(np.int32)
+    return pa.table({"ts": ticks, **values})
 
 
 def _select(work: Work) -> str:
@@ -161,8 +207,10 @@ def _engine(streams: dict[str, pa.Table], work: Work, scratch: str) -> int:
     found = 0
     for start in range(0, work.count, PUSHED):
         for name, rows in streams.items():
-            join.push(name, rows.slice(start, PUSHED).cast(schemas[name]))
-            last = start + PUSHED >= rows.num_rows
+            each = work.every.get(name, 1)
+            place, until = -(-start // each), -(-(start + PUSHED) // each)
+            join.push(name, rows.slice(place, until - place).cast(schemas[name]))
+            last = until >= rows.num_rows
             join.advance(name, END_OF_STREAM if last else start + PUSHED - 1)
         for _, results in join.outputs():
             found += results.num_rows

@@ -1,16 +1,13 @@
-"""The temporal engine: grouped sliding aggregates against Polars, DuckDB and the reference; the
-aggregate index by structure; operators. One process, one core."""
+"""The temporal engine: the aggregate index by structure; operators; what compiling takes. One process, one core."""
 
 from __future__ import annotations
 
 import itertools
-import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -21,10 +18,7 @@ from seustream.compiler.apas.symbols import Schema
 from seustream.compiler.apas.tree import from_lists
 from seustream.compiler.apas.types import DOUBLE
 from seustream.compiler.language.aggregates import AGGREGATES
-from seustream.compiler.pipeline import compile_text
 from seustream.compiler.xsql.intervals import interval_stream
-from seustream.cosim.golden import GoldenDevice
-from seustream.engine.graph import GraphRun
 from seustream.engine.stream.merge import END_OF_STREAM
 from seustream.engine.temporal.aggregates.index import Index, ListIndex, Piece
 from seustream.engine.temporal.aggregates.live import (
@@ -37,19 +31,11 @@ from seustream.engine.temporal.aggregates.live import (
 from seustream.engine.temporal.aggregates.suffix import SuffixIndex
 from seustream.engine.temporal.stream import TemporalNode
 
-TITLE = "temporal: sliding aggregates and operators"
-PARTS = ("grouped", "indexes", "operators", "compile")
+TITLE = "temporal: aggregate structures, operators, compiling"
+PARTS = ("indexes", "operators", "compile")
 
-TUPLES, KEYS, SIZE = 1_000_000, 1_000, 100_000
-BY_REFERENCE = 100_000
 TUPLES_OF_OPERATORS = 400_000
-COMPARED = 1e-9
 
-TEXT = f"""
-CREATE STREAM R (k int NOT NULL, v double precision NOT NULL);
-SELECT R.k, sum(v) AS s, avg(v) AS a, min(v) AS lo, max(v) AS hi FROM R GROUP BY R.k
-WINDOW RANGE {SIZE};
-"""
 OPERATORS = {
     "filter": "where $A.v > 50 select [$A[T]]",
     "map": "select [x = $A.v * 2 + 1, y = $A.k]",
@@ -84,90 +70,15 @@ TOTAL = Total()
 def measure(parts: Sequence[str] = PARTS) -> Measurement:
     rows: list[tuple[object, ...]] = []
     ratios: dict[str, float] = {}
-    of = {"grouped": _grouped, "indexes": _indexes, "operators": _operators, "compile": _compile}
+    of = {"indexes": _indexes, "operators": _operators, "compile": _compile}
     for part in parts:
         of[part](rows, ratios)
     return Measurement(
         ("what", "how", "size", "tuples", "µs a tuple"),
         rows,
         ratios,
-        f"{KEYS:,} keys, RANGE {SIZE:,} of one tuple a tick; Polars and DuckDB with one thread;"
-        f" the reference on {BY_REFERENCE:,} tuples; list and structures with all ends alive; seeds 1 to 3",
+        "list and structures with all ends alive; seeds 2 and 3",
     )
-
-
-def _grouped(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
-    chance = np.random.default_rng(1)
-    data = pa.table(
-        {
-            "ts": np.arange(TUPLES),
-            "k": chance.integers(0, KEYS, TUPLES).astype(np.int32),
-            "v": chance.normal(50, 10, TUPLES),
-        }
-    )
-    ways: dict[str, Callable[[], pa.Table]] = {
-        "seustream": lambda: _seustream(data),
-        "polars": lambda: _polars(data),
-        "duckdb": lambda: _duckdb(data),
-    }
-    seconds, answers = {}, {}
-    for name, way in ways.items():
-        answers[name] = way()
-        seconds[name] = _best(way, 3)
-    began = time.perf_counter()
-    _reference(data.slice(0, BY_REFERENCE))
-    seconds["reference"] = (time.perf_counter() - began) * TUPLES / BY_REFERENCE
-    for name in ("polars", "duckdb"):
-        for column in ("s", "a", "lo", "hi"):
-            one, other = (np.asarray(answers[n].column(column)) for n in ("seustream", name))
-            assert np.allclose(one, other, rtol=COMPARED), f"{name} disagrees on {column}"
-    for name, taken in seconds.items():
-        rows.append(("sum, avg, min, max by key", name, SIZE, TUPLES, taken * 1e6 / TUPLES))
-    for name in ("reference", "polars", "duckdb"):
-        ratios[f"grouped: {name} over seustream"] = seconds[name] / seconds["seustream"]
-
-
-def _seustream(data: pa.Table) -> pa.Table:
-    c = compile_text(TEXT)
-    driver = GraphRun(c, GoldenDevice(c.options.config), slice_rows=1 << 18)
-    driver.push("R", data)
-    return pa.concat_tables([rows for _, rows in driver.finish()])
-
-
-def _polars(data: pa.Table) -> pa.Table:
-    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read when Polars is imported
-    import polars as pl  # in a group of its own: the other benchmarks do without it
-
-    found = (
-        pl.DataFrame(data)
-        .rolling("ts", period=f"{SIZE}i", group_by="k", closed="both")
-        .agg(s=pl.col("v").sum(), a=pl.col("v").mean(), lo=pl.col("v").min(), hi=pl.col("v").max())
-        .sort("ts")
-    )
-    return found.to_arrow()
-
-
-def _duckdb(data: pa.Table) -> pa.Table:
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.register("r", data)
-        return connection.sql(
-            f"""SELECT k, sum(v) OVER w AS s, avg(v) OVER w AS a, min(v) OVER w AS lo,
-                max(v) OVER w AS hi, ts FROM r WINDOW w AS (PARTITION BY k ORDER BY ts
-                RANGE BETWEEN {SIZE} PRECEDING AND CURRENT ROW) ORDER BY ts"""
-        ).to_arrow_table()
-
-
-def _reference(data: pa.Table) -> None:
-    """Keeps an aggregate list for each key, one tuple at a time."""
-    lists: dict[int, ListIndex] = {}
-    functions = [Registered(AGGREGATES[name], DOUBLE) for name in ("sum", "avg", "min", "max")]
-    columns = (data.column(name).to_pylist() for name in ("ts", "k", "v"))
-    for ts, k, v in zip(*columns, strict=True):
-        index = lists.get(k)
-        if index is None:
-            index = lists[k] = ListIndex(functions)
-        index.reorganise(ts)
-        index.change(((v,),) * 4, ts, ts + SIZE + 1)
 
 
 def _indexes(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:

@@ -72,6 +72,20 @@ def below() -> str:
     return f"It is not reached on {', '.join(slow)}.\n" if slow else "It is reached on all.\n"
 
 
+def core() -> str:
+    """Returns the microseconds per event with all members of each match: CORE's, and ours by rows a step."""
+    rows = [row for row in results("core")["rows"] if row["returns"] == "members"]
+    found = {(row["query"], row["engine"], row["rows a step"]): row for row in rows}
+    sizes = sorted({row["rows a step"] for row in rows if row["engine"] == "ours"})
+    lines = []
+    for query in dict.fromkeys(row["query"] for row in rows):
+        theirs = found[query, "CORE", 1]
+        mine = [found[query, "ours", size] for size in sizes]
+        times = [f"{row['us/event']:.3g}" for row in (theirs, *mine)]
+        lines.append([query, theirs["window"], f"{theirs['matches']:,}", *times])
+    return _table(("query", "window", "matches", "CORE", *(f"{n:,} a step" for n in sizes)), lines)
+
+
 def matchers() -> str:
     rows = {(row["part"], row["query"], row["engine"]): row for row in results("patterns")["rows"]}
     lines = []
@@ -183,6 +197,24 @@ def steps() -> str:
         "p99 us",
     )
     return _plain(results("steps"), shown)
+
+
+def sliding() -> str:
+    """Returns the processor time per row by window, keys and order: the engine by rows a step, then others."""
+    rows = results("sliding")["rows"]
+    sizes = sorted({row["rows a step"] for row in rows if row["engine"] == "engine"})
+    found = {
+        (row["keys"], row["window"], row["order"], row["engine"], row["rows a step"]): row
+        for row in rows
+    }
+    lines = []
+    for keys, window, order in dict.fromkeys(key[:3] for key in found):
+        mine = [found[keys, window, order, "engine", size] for size in sizes]
+        others = [found[keys, window, "in order", name, "all"] for name in ("Polars", "DuckDB")]
+        times = [f"{row['cpu us/row']:.3g}" for row in (*mine, *others)]
+        lines.append([f"{window:,}", f"{keys:,}", order, *times])
+    steps_of = [f"{size:,} a step" for size in sizes]
+    return _table(("window", "keys", "order", *steps_of, "Polars", "DuckDB"), lines)
 
 
 def queries() -> str:
@@ -431,7 +463,7 @@ def _from_to(low: float, high: float) -> str:
 TABLES = {
     "papers": papers,
     "joins": joins, "peers_join": partial(peers, "join"), "peers_sum": partial(peers, "sum"), "faster": faster,
-    "steps": steps, "queries": queries, "thousandth": thousandth, "outer": outer, "growth": growth, "memory": memory, "nexmark": nexmark, "spark": spark, "engines": engines, "below": below, "matchers": matchers, "runs": runs_of,
+    "steps": steps, "sliding": sliding, "queries": queries, "thousandth": thousandth, "outer": outer, "growth": growth, "memory": memory, "nexmark": nexmark, "spark": spark, "engines": engines, "core": core, "below": below, "matchers": matchers, "runs": runs_of,
     "cycles": cycles, "configurations": configurations, "groups": groups, "scans": scans, "simulators": simulators, "clocks": clocks, "bitstreams": bitstreams,
     "largest": largest, "worked": worked, "benches": benches,
 }  # fmt: skip

@@ -54,10 +54,12 @@ MINUTES: dict[str, tuple[float, float]] = {
     "queries": (1, 1),
     "simulators": (2, 2),
     "sizes": (4, 20),
+    "sliding": (0.5, 4),
     "smj": (3, 15),
     "spark": (3, 9),
+    "startup": (0.1, 1),
     "steps": (1, 1),
-    "temporal": (4, 4),
+    "temporal": (3, 3),
     "temporal_streams": (0.5, 0.5),
     "worked": (0.5, 0.5),
 }
