@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from seustream.engine.kernels import native
 from seustream.engine.stream.schema import arrow_type
+from seustream.engine.stream.taken import made as column_of
 from seustream.errors import InputError
 from seustream.fitting import Columns, InputFile, missing_column, warn_of_others
 from seustream.tables import BadCells, Cells, Field, Wrong, fold, from_cells, time_type
@@ -119,7 +120,7 @@ class Objects:
             # Keys of a line that is no object are not keys of the file.
             self._slots, self._kernel = known, self._fresh()
             return False
-        columns = [pa.Array._import_from_c(address, pa.string()) for _, address in made]
+        columns = [column_of(one, pa.string()) for one in made]
         if rows := len(columns[0]):
             self._gather(columns, numbers[places[:rows]])
         return True

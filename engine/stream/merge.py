@@ -356,7 +356,7 @@ def _join_short(runs: list[_Run]) -> None:
 
 def _join_few(runs: list[_Run], rows: pa.Table, floor: int) -> None:
     """Adds rows in any order as one run, with those before that are few: the next release then finds one
-    run, and steps of one size copy a row at most `_TIMES` times here."""
+    run. A row is copied here at most `_FEW` times, or `_TIMES` times by large steps of one size."""
     few, parts = max(_FEW, _TIMES * rows.num_rows), [rows]
     while runs and runs[-1].count <= few:
         run = runs.pop()
