@@ -73,14 +73,15 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
 
     def stop(self, grace: float) -> bool:
         """Takes no more calls, and ends the running ones: after half of the grace, by ending their
-        connections. Returns False if some still run when the grace is over."""
+        connections. Returns False if something of the server still runs when the grace is over."""
         self.bridge.stop()
         self._down.set()
         self._ending.join(grace / 2)
         if self._ending.is_alive():
             cut(self._port)
             self._ending.join(grace / 2)
-        return not self._ending.is_alive()
+        self._watch.join(grace / 2)
+        return not (self._ending.is_alive() or self._watch.is_alive())
 
     def _end(self) -> None:
         self._down.wait()

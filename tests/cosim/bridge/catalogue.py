@@ -16,6 +16,7 @@ from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.limits import USUAL, Limits
+from seustream.cosim.bridge.service import IDLE
 from tests.cosim.bridge.serving import bridge, feed_epoch
 
 STREAM = "CREATE STREAM I (te bigint, v bigint);"
@@ -25,11 +26,14 @@ FEW = replace(USUAL, queries=2, query_text=200, live_rows=5, sources=2)
 
 @contextlib.contextmanager
 def served(
-    folder: Path, limits: Limits = USUAL, libraries: Libraries | None = None
+    folder: Path,
+    limits: Limits = USUAL,
+    libraries: Libraries | None = None,
+    idle: float = IDLE,
 ) -> Iterator[tuple[Bridge, BridgeClient]]:
     """Yields a bridge in this process, and a client of it."""
     with (
-        bridge(folder, limits=limits, libraries=libraries) as (made, url),
+        bridge(folder, limits=limits, libraries=libraries, idle=idle) as (made, url),
         BridgeClient(url, patience=2) as client,
     ):
         yield made, client
