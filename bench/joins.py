@@ -76,6 +76,9 @@ _BANDS = ("R.x BETWEEN S.y - 50 AND S.y + 50",)
 _MANY: _Streams = {"R": {"a": 20, "b": 9}, "S": {"a": 20, "c": 9}}
 _EIGHT: _Streams = {"R": {"a": 1_300, "b": 100}, "S": {"a": 1_300, "c": 100}}
 _THETA: _Streams = {"R": {"x": 100_000, "u": 100}, "S": {"y": 100_000, "v": 100}}
+_POINTS: _Streams = {"R": {"x": 10_000, "y": 10_000}, "S": {"x": 10_000, "y": 10_000}}
+_DISTANCE = "(R.x - S.x) * (R.x - S.x) + (R.y - S.y) * (R.y - S.y) < 5000"
+_CASE = "CASE WHEN R.x > S.y THEN mod(R.x + S.y, 2500) ELSE 0 END = 1"
 
 WORK = {
     "W1": Work(_TWO, ("R.a = S.a",), 500_000, 2_000),
@@ -96,7 +99,9 @@ WORK = {
     "W4": Work(_EIGHT, tuple(f"R.a = S.a AND R.b <> {i}" for i in range(8)), 100_000, 2_000),
     "theta": Work(_THETA, ("R.x + 98000 < S.y",), 100_000, 2_000, bucketed=False),
     "theta large": Work(_THETA, ("R.x - 99500 > S.y AND R.u <> S.v",), 50_000, 20_000, False),
-    "theta unknown": Work(_THETA, ("mod(R.x + S.y, 5000) = 1",), 5_000, 2_000, False),
+    "theta formula": Work(_THETA, ("mod(R.x + S.y, 5000) = 1",), 20_000, 2_000, False),
+    "theta distance": Work(_POINTS, (_DISTANCE,), 20_000, 2_000, False),
+    "theta unknown": Work(_THETA, (_CASE,), 5_000, 2_000, False),
     "100 results": Work(_MANY, ("R.a = S.a",), 50_000, 2_000),
 }
 PARTS = tuple(WORK)

@@ -19,7 +19,7 @@ from seustream.engine.host.rows import RowStore, leaves
 from seustream.engine.kernels import native
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds
 from seustream.engine.stream.growing import Growing
-from seustream.engine.stream.numbers import Key, Numbers, converted, numbers, together
+from seustream.engine.stream.numbers import Key, Numbers, converted, numbers, picked, together
 
 Ints = npt.NDArray[np.int64]
 _Kind = TypeVar("_Kind", native.Chains, native.Runs)
@@ -211,9 +211,10 @@ class IndexedRows:
         if column.begin > self.first and len(places):
             begin = self.first + int(places.min())
             if begin < column.begin:  # earlier rows are asked for: they may be at each step
-                return _some(self.column(key), places)
+                whole = self.column(key)
+                return None if whole is None else picked(whole, places)
             places = places - (column.begin - self.first)
-        return _some(column.since(column.begin), places)
+        return picked(column.since(column.begin), places)
 
     def _column(self, key: Key) -> _NumberColumn:
         # Joins ask with the same objects at each step; finding one by value takes longer than a
@@ -268,10 +269,3 @@ class IndexedRows:
             index.of.append(values, flags)
             index.end = self.end
         return index.of
-
-
-def _some(of: Numbers | None, places: Ints) -> Numbers | None:
-    if of is None:
-        return None
-    values, flags = of
-    return values[places], None if flags is None else flags[places]

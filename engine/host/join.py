@@ -30,7 +30,15 @@ from seustream.engine.host.links import JoinLink, Search, searches, selections
 from seustream.engine.host.rows import IN_DEVICE, RowStore, leaves, reach_back
 from seustream.engine.kernels import native
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds, survivors
-from seustream.engine.stream.numbers import Numbers, all_hold, converted, numbers, together
+from seustream.engine.stream.numbers import (
+    Key,
+    Numbers,
+    all_hold,
+    all_of,
+    converted,
+    numbers,
+    together,
+)
 from seustream.engine.stream.sorting import lexsort
 from seustream.hdl.device import Window, WindowKind
 from seustream.hdl.isa import Condition
@@ -311,15 +319,27 @@ class WindowJoin:
             first, end = (mine[0], mine[-1] + 1) if len(mine) else (0, 0)
             low, high = np.maximum(low, first), np.minimum(high, end)
         ways = self._ways(search, partial, rows, doubtful)
-        pairs = [
-            self._pairs(rows, links + own, tests + mine, low, high, single) for own, mine in ways
-        ]
+        formulas = self._formulas(search, partial, rows)
+        others = tuple(e for e in search.others if e not in formulas)
+
+        def pairs_by(formulas: tuple[native.PairFormula, ...]) -> list[tuple[Ints, Ints]]:
+            return [
+                self._pairs(rows, links + own, tests + mine, formulas, low, high, single)
+                for own, mine in ways
+            ]
+
+        try:
+            pairs = pairs_by(tuple(formulas.values()))
+        except (
+            ArithmeticError
+        ):  # a formula has no value for a pair, which other conditions may exclude
+            pairs, others = pairs_by(()), search.others
         who, found = pairs[0] if len(pairs) == 1 else _either(pairs, [mine for _, mine in ways])
         more = partial.pick(who)
         more.places[source] = found
         if more.ours is not None:
             more.ours = more.ours | (side.left[found] <= arrivals.when[more.arrival])
-        return self._filtered(more, search.others, doubtful)
+        return self._filtered(more, others, doubtful)
 
     def _compared(
         self,
@@ -334,7 +354,7 @@ class WindowJoin:
         found: list[tuple[JoinLink, Numbers]] = []
         tests: list[native.Test] = []
         for link in links:
-            ours, key = self._ours(link, partial), (link.theirs, link.of)
+            ours, key = self._ours((link.ours, link.of), partial), (link.theirs, link.of)
             if ours is None or not rows.is_certain(key):
                 doubtful.add(link.conjunct)
                 continue
@@ -345,6 +365,18 @@ class WindowJoin:
                 assert theirs is not None
                 tests.append((int(link.op), *theirs, *bounds))
         return found, tests
+
+    def _formulas(
+        self, search: Search, partial: _Partial, rows: IndexedRows
+    ) -> dict[x.Expression, native.PairFormula]:
+        """Returns the formulas of a search whose columns have no fault, by condition."""
+        found = {}
+        for formula in search.formulas:
+            theirs = all_of([rows.column(key) for key in formula.theirs])
+            ours = all_of([self._ours(key, partial) for key in formula.ours])
+            if theirs is not None and ours is not None:
+                found[formula.condition] = formula.steps, theirs, ours
+        return found
 
     def _ways(
         self,
@@ -370,6 +402,7 @@ class WindowJoin:
         rows: IndexedRows,
         links: list[tuple[JoinLink, Numbers]],
         tests: list[native.Test],
+        formulas: tuple[native.PairFormula, ...],
         low: Ints,
         high: Ints,
         single: bool,
@@ -385,7 +418,7 @@ class WindowJoin:
             chains = rows.chains(keys)
             return self._all(
                 lambda start, who, row: chains.probe(
-                    wanted, flags, start, low, high, base, rest, who, row
+                    wanted, flags, start, low, high, base, rest, who, row, formulas
                 ),
                 len(low),
                 base,
@@ -398,7 +431,7 @@ class WindowJoin:
             return self._all(
                 lambda start, who, row: runs.probe(
                     band.least, band.greatest, band.flags, start, low, high, base,
-                    tuple(tests), who, row,
+                    tuple(tests), who, row, formulas,
                 ),
                 len(low),
                 base,
@@ -416,7 +449,9 @@ class WindowJoin:
                 )
             )
         return self._all(
-            lambda start, who, row: native.scan(start, low, high, base, tuple(tests), who, row),
+            lambda start, who, row: native.scan(
+                start, low, high, base, tuple(tests), who, row, formulas
+            ),
             len(low),
             base,
             single,
@@ -444,15 +479,15 @@ class WindowJoin:
             np.concatenate([none, *(row for _, row in parts)]) - base,
         )
 
-    def _ours(self, link: JoinLink, partial: _Partial) -> Numbers | None:
-        """Returns the other side of a link in each combination, or None where it has a fault."""
-        reads = x.sources(link.ours)
+    def _ours(self, key: Key, partial: _Partial) -> Numbers | None:
+        """Returns the numbers of the other side in each combination, or None where it has a fault."""
+        reads = x.sources(key[0])
         if len(reads) == 1:
             (source,) = reads
-            return self.rows[source].at((link.ours, link.of), partial.places[source])
+            return self.rows[source].at(key, partial.places[source])
         doubts = Faults()
-        leaf = self._leaves(link.ours, partial.places)
-        values_ = evaluate(converted((link.ours, link.of)), leaf, len(partial.arrival), doubts)
+        leaf = self._leaves(key[0], partial.places)
+        values_ = evaluate(converted(key), leaf, len(partial.arrival), doubts)
         return None if doubts.total else numbers(values_, self.codes)
 
     # --- what no kernel knows -----------------------------------------------------

@@ -15,6 +15,7 @@ from decimal import Decimal
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import BIGINT, DOUBLE, TIMESTAMP, Type
 from seustream.engine.stream.differences import Difference, differences
+from seustream.engine.stream.formulas import Formula, formula_of
 from seustream.engine.stream.numbers import Numbers, comparable
 from seustream.hdl.isa import Condition
 
@@ -52,12 +53,14 @@ class Alternatives:
 @dataclass(frozen=True, slots=True)
 class Search:
     """One more source of a combination: links to it, and conditions to evaluate once it is bound.
-    There may be a choice of links if no equality leads to it."""
+    There may be a choice of links if no equality leads to it. `formulas` are those of the other
+    conditions that have one."""
 
     source: int
     links: tuple[JoinLink, ...]
     others: tuple[x.Expression, ...]
     choice: Alternatives | None = None
+    formulas: tuple[Formula, ...] = ()
 
     @property
     def all_links(self) -> Iterator[JoinLink]:
@@ -104,12 +107,17 @@ def _search(conjuncts: Sequence[x.Expression], bound: frozenset[int], source: in
         else:
             links.append(link)
     if any(link.op is Condition.EQ for link in links):
-        return Search(source, tuple(links), tuple(others))
+        return Search(source, tuple(links), tuple(others), formulas=_formulas(others, source))
     links += (link for e in others for link in apart(e, frozenset({source})))
     choice = choice_of(others, lambda e: _link(e, source))
     decided = choice.condition if choice is not None and choice.exact else None
     rest = tuple(e for e in others if e is not decided)
-    return Search(source, tuple(links), rest, choice)
+    return Search(source, tuple(links), rest, choice, _formulas(rest, source))
+
+
+def _formulas(conditions: Iterable[x.Expression], source: int) -> tuple[Formula, ...]:
+    found = (formula_of(e, frozenset({source})) for e in conditions)
+    return tuple(formula for formula in found if formula is not None)
 
 
 def choice_of(

@@ -170,7 +170,7 @@ class Chains {
         PyObject *keys_, *valid_;
         ProbeArguments a;
         if (!PyArg_ParseTuple(args, "OO" PROBES, &keys_, &valid_, &a.start, &a.low, &a.high,
-                              &a.base, &a.rest, &a.who, &a.row))
+                              &a.base, &a.rest, &a.who, &a.row, &a.formulas))
             throw Raised();
         Ints wanted(keys_);
         Bytes there(valid_);

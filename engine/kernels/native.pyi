@@ -4,14 +4,20 @@ bytes that are 0 for a NULL value, or None if no value is NULL.
 Stored rows are numbered in order of arrival, from 0, or from n if `drop(n)` comes first. `drop(n)`
 forgets the rows before n. A search takes
 
-    start, low, high, base, rest, who, row
+    start, low, high, base, rest, who, row, formulas
 
 Probe i meets the rows from low[i] up to but excluding high[i], and finds those for which every
-comparison of `rest` is true. A comparison `(op, theirs, their_flags, ours, our_flags)` stands for
+comparison of `rest` and every formula is true. A comparison `(op, theirs, their_flags, ours, our_flags)` stands for
 `theirs op ours`, with one value for each row from `base` on and one for each probe; `op` is the
 number of a `Condition`. Pairs are written to `who` (the probe) and `row` (the row's number),
 ordered by probe, then by row, from probe `start` on, for as many whole probes as fit. A search
 returns the first probe whose pairs did not fit, and the number of pairs it found.
+
+A formula `(steps, theirs, ours)` computes its value for a row and a probe (`seustream.engine.stream.formulas`).
+`theirs` are columns of numbers and flags by row, `ours` by probe. A step is three integers: the
+operation, and where its operands are, counted from the first of `theirs` over `ours` to the steps
+before it. Where a formula has no value although its operands have one, a search raises
+`ArithmeticError`.
 """
 
 from __future__ import annotations
@@ -25,6 +31,8 @@ import pyarrow as pa
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8] | None
 Test = tuple[int, Ints, Flags, Ints, Flags]
+Columns = tuple[tuple[Ints, Flags], ...]
+PairFormula = tuple[Ints, Columns, Columns]
 Made = tuple[object, int]
 """An Arrow array: the capsule that owns it, and its address."""
 TimesOf = tuple[int, int, bool]
@@ -56,6 +64,7 @@ class Chains:
         rest: tuple[Test, ...],
         who: Ints,
         row: Ints,
+        formulas: tuple[PairFormula, ...] = (),
         /,
     ) -> tuple[int, int]:
         """Finds the rows with the key of the probe."""
@@ -78,6 +87,7 @@ class Runs:
         rest: tuple[Test, ...],
         who: Ints,
         row: Ints,
+        formulas: tuple[PairFormula, ...] = (),
         /,
     ) -> tuple[int, int]:
         """Finds the rows whose value lies between two of the probe, both included."""
@@ -521,6 +531,7 @@ def scan(
     rest: tuple[Test, ...],
     who: Ints,
     row: Ints,
+    formulas: tuple[PairFormula, ...] = (),
     /,
 ) -> tuple[int, int]:
     """Searches by scanning every row of every window, a block at a time."""

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "binding.h"
+#include "formula.h"
 
 enum Op : int64_t { LT, EQ, GT, GE, LE, NE };
 
@@ -41,12 +42,13 @@ struct Probes {
     Ints low, high;
     int64_t base;  // the number of the row whose values come first in the comparisons
     std::vector<Comparison> rest;
+    std::vector<Formula> formulas;
     Out who, row;
-    int64_t filled = 0;
+    int64_t filled = 0, tested = 0;  // pairs; those that meet all formulas
     bool full = false;
 
     Probes(long long start_, PyObject *low_, PyObject *high_, long long base_, PyObject *rest_,
-           PyObject *who_, PyObject *row_)
+           PyObject *who_, PyObject *row_, PyObject *formulas_)
         : start(start_), low(low_), high(high_), base(base_), who(who_, true), row(row_, true) {
         high.want(low.size);
         row.want(who.size);
@@ -72,6 +74,11 @@ struct Probes {
             rest.back().ours.want(low.size);
             rest.back().ours_valid.want(low.size);
         }
+        if (formulas_ == nullptr) return;
+        count = PyTuple_Size(formulas_);
+        if (count < 0) throw Raised();
+        for (Py_ssize_t i = 0; i < count; ++i)
+            formulas.emplace_back(PyTuple_GetItem(formulas_, i), most - base, low.size);
     }
 
     // Refuses windows that reach beyond the stored rows.
@@ -96,6 +103,39 @@ struct Probes {
         row.data[filled++] = number;
     }
 
+    // Adds the rows from `number` up to but excluding `high` that meet all formulas.
+    void all(int64_t probe, int64_t number, int64_t high) {
+        for (Formula &one : formulas) one.meet(probe, std::min(block, high - number));
+        uint8_t kept[block];
+        for (; number < high && !full && !formulas.empty(); number += block) {
+            int64_t count = std::min(block, high - number);
+            std::memset(kept, 1, block);
+            for (Formula &one : formulas) one.consecutive(number - base, count, kept);
+            for (int64_t k = 0; k < count; ++k)
+                if (kept[k]) add(probe, number + k);
+        }
+        for (; number < high && !full; ++number) add(probe, number);
+        tested = filled;
+    }
+
+    // Drops the pairs that do not meet all formulas.
+    void test() {
+        const int64_t end = filled;
+        if (formulas.empty()) tested = end;
+        uint8_t kept[block];
+        for (filled = tested; tested < end; tested += block) {
+            int64_t count = std::min(block, end - tested);
+            std::memset(kept, 1, block);
+            for (Formula &one : formulas) one.pairs(who.data + tested, row.data + tested, base, count, kept);
+            for (int64_t k = 0; k < count; ++k) {
+                who.data[filled] = who.data[tested + k];
+                row.data[filled] = row.data[tested + k];
+                filled += kept[k];
+            }
+        }
+        tested = filled;
+    }
+
     // Runs `find(probe)` for one probe after the other. Returns the first probe whose pairs did not
     // fit, and the number of pairs before it.
     template <typename Find>
@@ -106,16 +146,23 @@ struct Probes {
             if (low.data[probe] < high.data[probe]) find(probe);
             if (full) {
                 filled = before;
-                break;
+                tested = std::min(tested, filled);
+                if (tested < filled) test();
+                if (filled == before) break;
+                full = false;
+                --probe;  // there is room now
+            } else if (filled - tested >= block) {
+                test();
             }
         }
+        test();
         return Py_BuildValue("LL", static_cast<long long>(probe), static_cast<long long>(filled));
     }
 };
 
-#define PROBES "LOOLOOO"
+#define PROBES "LOOLOOO|O"
 struct ProbeArguments {
     long long start, base;
-    PyObject *low, *high, *rest, *who, *row;
-    Probes open() const { return Probes(start, low, high, base, rest, who, row); }
+    PyObject *low, *high, *rest, *who, *row, *formulas = nullptr;
+    Probes open() const { return Probes(start, low, high, base, rest, who, row, formulas); }
 };

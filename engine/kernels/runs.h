@@ -157,7 +157,7 @@ class Runs {
         PyObject *least_, *greatest_, *valid_;
         ProbeArguments a;
         if (!PyArg_ParseTuple(args, "OOO" PROBES, &least_, &greatest_, &valid_, &a.start, &a.low,
-                              &a.high, &a.base, &a.rest, &a.who, &a.row))
+                              &a.high, &a.base, &a.rest, &a.who, &a.row, &a.formulas))
             throw Raised();
         Ints least(least_), greatest(greatest_);
         Bytes there(valid_);

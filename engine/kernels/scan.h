@@ -1,18 +1,10 @@
 // Scans all rows: the first comparison for a block of rows at once, the others row by row.
 #pragma once
 
+#include "blocks.h"
 #include "probes.h"
 
 #include <algorithm>
-
-// One binary serves all x86-64 processors: the loader picks the widest vectors the processor has.
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
-#define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define WIDEST
-#endif
-
-constexpr int64_t block = 256;
 
 #define COMPARED(NAME, OP)                                                                         \
     WIDEST inline int64_t count_##NAME(const int64_t *values, int64_t rows, int64_t than) {        \
@@ -44,7 +36,7 @@ static const Pick picks[] = {pick_lt, pick_eq, pick_gt, pick_ge, pick_le, pick_n
 // Finds the rows of each probe's window for which all comparisons hold.
 inline PyObject *scan(PyObject *args) {
     ProbeArguments a;
-    if (!PyArg_ParseTuple(args, PROBES, &a.start, &a.low, &a.high, &a.base, &a.rest, &a.who, &a.row))
+    if (!PyArg_ParseTuple(args, PROBES, &a.start, &a.low, &a.high, &a.base, &a.rest, &a.who, &a.row, &a.formulas))
         throw Raised();
     Probes probes = a.open();
     for (const Comparison &one : probes.rest)
@@ -52,10 +44,7 @@ inline PyObject *scan(PyObject *args) {
     int32_t places[block];
     return probes.run([&](int64_t i) {
         int64_t number = probes.low.data[i], high = probes.high.data[i];
-        if (probes.rest.empty()) {
-            for (; number < high && !probes.full; ++number) probes.add(i, number);
-            return;
-        }
+        if (probes.rest.empty()) return probes.all(i, number, high);
         const Comparison &first = probes.rest.front();
         if (first.ours_valid.data && !first.ours_valid.data[i]) return;
         int64_t than = first.ours.data[i];

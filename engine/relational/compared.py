@@ -7,6 +7,7 @@ for pairs. What has a fault in some row is neither: the whole condition decides 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +21,16 @@ from seustream.engine.kernels import native
 from seustream.engine.relational.combinations import Ints, TreeSources
 from seustream.engine.relational.keyed import Keyed
 from seustream.engine.stream.evaluate import evaluate
+from seustream.engine.stream.formulas import formula_of
 from seustream.engine.stream.numbers import (
+    Key,
     Numbers,
+    all_of,
     comparable,
     converted,
     has_numbers,
     numbers,
+    picked,
     together,
 )
 from seustream.hdl.isa import Condition
@@ -60,6 +65,40 @@ class _Keys:
             self.append(before.at(stays))
 
 
+@dataclass(frozen=True, slots=True)
+class PairTests:
+    """The tests of a pair: it must meet all `tests`, those in one of the `ways`, and all `others`. Some of the
+    others have formulas. A condition with faults is among the others and has none: all conditions
+    decide in which pairs they count."""
+
+    tests: list[native.Test]
+    ways: list[list[native.Test]]
+    formulas: dict[x.Expression, native.PairFormula]
+    others: tuple[x.Expression, ...]
+
+    def by(self, way: list[native.Test], probes: Ints) -> tuple[native.Test, ...]:
+        """Returns the tests in one way, for some probes."""
+        return tuple(
+            (op, values, flags, *picked((ours, valid), probes))
+            for op, values, flags, ours, valid in (*self.tests, *way)
+        )
+
+    def formulas_for(self, probes: Ints) -> tuple[native.PairFormula, ...]:
+        return tuple(
+            (steps, theirs, tuple(picked(column, probes) for column in ours))
+            for steps, theirs, ours in self.formulas.values()
+        )
+
+    def without_formulas(self) -> PairTests:
+        """Returns the same without formulas, for pairs in which one has no value."""
+        return replace(self, formulas={})
+
+    @property
+    def unknown(self) -> tuple[x.Expression, ...]:
+        """The others without a formula."""
+        return tuple(e for e in self.others if e not in self.formulas)
+
+
 class Comparisons:
     """The conditions of a join that compare its sides, and the keys of the combinations that it
     keeps. Keys are computed once for each combination."""
@@ -73,6 +112,10 @@ class Comparisons:
         if not self.equalities:
             left, right = frozenset(visible(join.left)), frozenset(visible(join.right))
             self.links += [link for e in self.conjuncts for link in apart(e, right, left)]
+        known = {link.conjunct for link in self.links if link.apart is None}
+        right = frozenset(visible(join.right))
+        made = [formula_of(e, right) for e in self.conjuncts if e not in known]
+        self.formulas = [formula for formula in made if formula is not None]
         self._by = [pair for pair in self.equalities if has_numbers(pair[0].type)]
         self._are_all = len(self._by) == len(self.equalities)
         self.codes = native.Codes()
@@ -163,25 +206,24 @@ class Comparisons:
 
     # --- pairs ----------------------------------------------------------------
 
-    def tests(
-        self, left: Ints, right: Ints
-    ) -> tuple[list[native.Test], list[list[native.Test]], tuple[x.Expression, ...]]:
-        """Returns the comparisons of both sides, for the kernel: all of the first must hold, and
-        all in one of the second; then the conditions beyond them. A condition with faults is among
-        the latter: all conditions decide in which pairs they count."""
+    def tests(self, left: Ints, right: Ints) -> PairTests:
+        """Returns how the conditions are tested for pairs of some combinations."""
         codes, rest = native.Codes(), list(self.conjuncts)
+
+        def column(key: Key, rows: Ints) -> Numbers | None:
+            doubts = Faults()
+            value = self._value(converted(key), rows, doubts)
+            return None if doubts.total else numbers(value, codes)
 
         def tested(links: Iterable[JoinLink]) -> list[native.Test] | None:
             found: list[native.Test] = []
             for link in links:
-                doubts = Faults()
-                values = [
-                    self._value(converted((e, link.of)), rows, doubts)
+                theirs, ours = (
+                    column((e, link.of), rows)
                     for e, rows in ((link.theirs, right), (link.ours, left))
-                ]
-                if doubts.total:
+                )
+                if theirs is None or ours is None:
                     return None
-                theirs, ours = (numbers(value, codes) for value in values)
                 found.append((int(link.op), *theirs, *link.compared(ours)))
             return found
 
@@ -191,15 +233,23 @@ class Comparisons:
                 tests += one
                 if link.apart is None:
                     rest.remove(link.conjunct)
-        if self.choice is None:
-            return tests, [[]], tuple(rest)
-        some = [tested(way) for way in self.choice.ways]
-        ways = [way for way in some if way is not None]
-        if len(ways) < len(some):
-            return tests, [[]], tuple(rest)
-        if self.choice.exact:
-            rest.remove(self.choice.condition)
-        return tests, ways, tuple(rest)
+        ways: list[list[native.Test]] = [[]]
+        if self.choice is not None:
+            some = [tested(way) for way in self.choice.ways]
+            known = [way for way in some if way is not None]
+            if len(known) == len(some):
+                ways = known
+                if self.choice.exact:
+                    rest.remove(self.choice.condition)
+        formulas: dict[x.Expression, native.PairFormula] = {}
+        for formula in self.formulas:
+            if formula.condition not in rest:
+                continue
+            theirs_ = all_of([column(key, right) for key in formula.theirs])
+            ours_ = all_of([column(key, left) for key in formula.ours])
+            if theirs_ is not None and ours_ is not None:
+                formulas[formula.condition] = formula.steps, theirs_, ours_
+        return PairTests(tests, ways, formulas, tuple(rest))
 
     def _value(self, e: x.Expression, rows: Ints, doubts: Faults) -> pa.Array:
         value = evaluate(e, self.frame.leaves(e, rows), len(rows), doubts)

@@ -256,26 +256,27 @@ class JoinStep:
         # The first match is enough, if the others come in the order of their moments.
         enough = not whole and (self.join.kind is JoinKind.ANTI or in_order)
         waiting = np.flatnonzero(high > low)
-        tests, ways, rest = self.compared.tests(left.rows[some], right.rows[others])
+        tests = self.compared.tests(left.rows[some], right.rows[others])
         width = _PAIRS_AT_ONCE if whole else _FEW
         room = min(_PAIRS_AT_ONCE, int((high - low)[waiting].sum()))
         who, row = (np.empty(room, np.int64) for _ in range(2))
         while len(waiting):
             begin, end = low[waiting], np.minimum(high[waiting], low[waiting] + width)
-            for number, way in enumerate(ways):
-                tried = tuple(
-                    (op, values, flags, ours[waiting], None if valid is None else valid[waiting])
-                    for op, values, flags, ours, valid in (*tests, *way)
-                )
+            for number, way in enumerate(tests.ways):
+                tried, formulas = tests.by(way, waiting), tests.formulas_for(waiting)
                 start = 0
                 while start < len(waiting):
-                    start, filled = native.scan(start, begin, end, 0, tried, who, row)
+                    try:
+                        start, filled = native.scan(start, begin, end, 0, tried, who, row, formulas)
+                    except ArithmeticError:  # whether a fault counts, all conditions decide
+                        tests, formulas = tests.without_formulas(), ()
+                        continue
                     probe, partner = waiting[who[:filled]], row[:filled]
                     fit = mine.pick(probe).within(theirs.pick(partner))
-                    for before in ways[:number]:  # each pair once
+                    for before in tests.ways[:number]:  # each pair once
                         fit &= ~all_hold(before, probe, partner)
                     of_left, of_right = some[probe[fit]], others[partner[fit]]
-                    holds = self._true(left.rows[of_left], right.rows[of_right], rest)
+                    holds = self._true(left.rows[of_left], right.rows[of_right], tests.unknown)
                     yield of_left[holds], of_right[holds]
             low[waiting] = end
             more = end < high[waiting]

@@ -7,7 +7,7 @@ order of the values. Texts, and decimals with more digits than 64 bits hold, hav
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,6 +85,18 @@ def numbers(column: pa.Array, codes: native.Codes) -> Numbers:
     schema, cells = column.__arrow_c_array__()
     native.numbers(schema, cells, codes, found, flags)
     return found, flags
+
+
+def picked(column: Numbers, places: Ints | npt.NDArray[np.bool_]) -> Numbers:
+    """Returns the numbers in some places."""
+    values, flags = column
+    return values[places], None if flags is None else flags[places]
+
+
+def all_of(columns: Sequence[Numbers | None]) -> tuple[Numbers, ...] | None:
+    """Returns columns if all are known."""
+    found = [column for column in columns if column is not None]
+    return tuple(found) if len(found) == len(columns) else None
 
 
 _HOLDS = {

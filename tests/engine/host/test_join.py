@@ -18,7 +18,8 @@ from seustream.compiler.logical import program as logical
 from seustream.compiler.pipeline import compile_text
 from seustream.engine.host import join as module
 from seustream.engine.host.join import Side, WindowJoin
-from seustream.engine.host.rows import RowStore
+from seustream.engine.host.rows import RowStore, leaves
+from seustream.engine.stream.evaluate import Leaves, survivors
 from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.schema import stream_schema
 from tests.engine.host.reference import (
@@ -32,6 +33,7 @@ from tests.engine.host.reference import (
     random_streams,
     value,
 )
+from tests.engine.stream.conditions import COLUMNS, Some, made_rows
 
 Ours = Callable[[int, int, int], int]
 """Maps (source, place, own arrival) to the arrival from which the row belongs to the host."""
@@ -322,6 +324,51 @@ def test_a_fault_counts_in_each_combination_that_no_other_condition_excludes(
     )
     if count:
         assert list(replay.faults.named.values()) == ["R at ts 1, S at ts 2"]
+
+
+@pytest.mark.parametrize("odd", [0.0, 0.02])
+@pytest.mark.parametrize("seed", range(8))
+def test_conditions_of_any_form(seed: int, odd: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the evaluator has them for all pairs: some have a formula, some a fault in a few pairs."""
+    print(f"seed {seed}")
+    chance = random.Random(9000 + seed)
+    streams = []
+    for name, count in (("R", 25), ("S", 40)):
+        columns = {one: cells.to_pylist() for one, cells in made_rows(chance, count, odd).items()}
+        ts = sorted(chance.randrange(1000) for _ in range(count))
+        rows = [
+            {"ts": ts[row], **{one: cells[row] for one, cells in columns.items()}}
+            for row in range(count)
+        ]
+        streams.append(Stream(name, COLUMNS, rows))
+    monkeypatch.setattr(module, "_MOST_PAIRS", chance.choice((64, 1 << 20)))
+    faults = 0
+    for _ in range(12):
+        some = Some(chance)
+        where = " AND ".join(some.condition(1) for _ in range(chance.choice((1, 1, 2))))
+        query = bound(streams, f"SELECT * FROM R, S WHERE {where} WINDOW UNBOUNDED;")
+        replay = Replay(streams, query, always)
+        want, counted = holding(streams, query.where)
+        assert set(replay.run(chance.choice((1, 7, 100)))) == want, where
+        assert replay.faults.total == counted, where
+        faults += counted
+    assert faults or not odd
+
+
+def holding(streams: list[Stream], where: x.Expression) -> tuple[set[tuple[int, ...]], int]:
+    """Returns the pairs of rows for which all parts of a condition hold, and their faults."""
+    r, s = (stream.table for stream in streams)
+    ours, theirs = np.divmod(np.arange(len(r) * len(s)), len(s))
+
+    def columns(_: x.Expression, rows: np.ndarray) -> Leaves:
+        return leaves(
+            {(0, name): r.column(name).combine_chunks().take(ours[rows]) for name in COLUMNS}
+            | {(1, name): s.column(name).combine_chunks().take(theirs[rows]) for name in COLUMNS}
+        )
+
+    faults = Faults()
+    left = survivors(x.conjuncts(where), columns, len(ours), faults)
+    return set(zip(ours[left].tolist(), theirs[left].tolist(), strict=True)), faults.total
 
 
 # --- order, and every way to find partners ----------------------------------------

@@ -140,13 +140,13 @@ def test_tests_of_pairs(on: str, value: Callable[[int, int], bool] | None) -> No
     left: list[Cells] = [(a, None) for a in (0, 1, 2, 3, None)]
     right: list[Cells] = [(c, None) for c in (3, 0, None, 2)]
     of, (r, s) = comparisons(on, left, right)
-    tests, ways, rest = of.tests(r.rows, s.rows)
+    tests = of.tests(r.rows, s.rows)
     if value is None:
-        assert (tests, ways, rest) == ([], [[]], of.conjuncts)
+        assert (tests.tests, tests.ways, tests.others) == ([], [[]], of.conjuncts)
         return
-    assert not rest
+    assert not tests.others
     who, row = (each.reshape(-1) for each in np.meshgrid(range(5), range(4), indexing="ij"))
-    found = all_hold(tests, who, row) & np.any([all_hold(way, who, row) for way in ways], axis=0)
+    found = np.any([all_hold([*tests.tests, *way], who, row) for way in tests.ways], axis=0)
     for i, j, holds in zip(who.tolist(), row.tolist(), found.tolist(), strict=True):
         a, c = left[i][0], right[j][0]
         assert holds == (a is not None and c is not None and value(a, c)), (i, j)
