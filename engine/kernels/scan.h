@@ -1,4 +1,4 @@
-// Scans all rows: the first comparison for a block of rows at once, the others row by row.
+// Scans all rows, a block at a time. The first comparison decides whether the others are made.
 #pragma once
 
 #include "blocks.h"
@@ -11,6 +11,9 @@
         int64_t found = 0;                                                                         \
         for (int64_t i = 0; i < rows; ++i) found += values[i] OP than;                             \
         return found;                                                                              \
+    }                                                                                              \
+    WIDEST inline void mark_##NAME(const int64_t *values, int64_t rows, int64_t than, int64_t *marks) { \
+        for (int64_t i = 0; i < rows; ++i) marks[i] &= values[i] OP than;                          \
     }                                                                                              \
     inline int64_t pick_##NAME(const int64_t *values, int64_t rows, int64_t than, int32_t *out) {  \
         int64_t found = 0;                                                                         \
@@ -29,9 +32,13 @@ COMPARED(ne, !=)
 #undef COMPARED
 
 using Count = int64_t (*)(const int64_t *, int64_t, int64_t);
+using Mark = void (*)(const int64_t *, int64_t, int64_t, int64_t *);
 using Pick = int64_t (*)(const int64_t *, int64_t, int64_t, int32_t *);
 static const Count counts[] = {count_lt, count_eq, count_gt, count_ge, count_le, count_ne};
+static const Mark marks_of[] = {mark_lt, mark_eq, mark_gt, mark_ge, mark_le, mark_ne};
 static const Pick picks[] = {pick_lt, pick_eq, pick_gt, pick_ge, pick_le, pick_ne};
+
+constexpr int64_t few = 16;  // rows of a block that are compared one by one
 
 // Finds the rows of each probe's window for which all comparisons hold.
 inline PyObject *scan(PyObject *args) {
@@ -42,20 +49,34 @@ inline PyObject *scan(PyObject *args) {
     for (const Comparison &one : probes.rest)
         if (one.op < LT || one.op > NE) throw std::out_of_range("there is no such comparison");
     int32_t places[block];
+    int64_t marks[block];
     return probes.run([&](int64_t i) {
         int64_t number = probes.low.data[i], high = probes.high.data[i];
         if (probes.rest.empty()) return probes.all(i, number, high);
         const Comparison &first = probes.rest.front();
-        if (first.ours_valid.data && !first.ours_valid.data[i]) return;
-        int64_t than = first.ours.data[i];
-        bool simple = probes.rest.size() == 1 && !first.theirs_valid.data;
+        for (const Comparison &one : probes.rest)
+            if (one.ours_valid.data && !one.ours_valid.data[i]) return;
+        const bool simple = probes.rest.size() == 1 && !first.theirs_valid.data;
         for (; number < high && !probes.full; number += block) {
-            int64_t rows = std::min(block, high - number);
-            const int64_t *values = first.theirs.data + (number - probes.base);
-            if (counts[first.op](values, rows, than) == 0) continue;
-            int64_t found = picks[first.op](values, rows, than, places);
-            for (int64_t k = 0; k < found; ++k)
-                if (simple || probes.fits(i, number + places[k])) probes.add(i, number + places[k]);
+            int64_t rows = std::min(block, high - number), place = number - probes.base;
+            const int64_t *values = first.theirs.data + place, than = first.ours.data[i];
+            int64_t count = counts[first.op](values, rows, than);
+            if (count == 0) continue;
+            if (simple || count <= few) {
+                int64_t found = picks[first.op](values, rows, than, places);
+                for (int64_t k = 0; k < found; ++k)
+                    if (simple || probes.fits(i, number + places[k])) probes.add(i, number + places[k]);
+                continue;
+            }
+            std::fill(marks, marks + rows, 1);
+            for (const Comparison &one : probes.rest) {
+                marks_of[one.op](one.theirs.data + place, rows, one.ours.data[i], marks);
+                if (!one.theirs_valid.data) continue;
+                for (int64_t k = 0; k < rows; ++k) marks[k] &= one.theirs_valid.data[place + k] != 0;
+            }
+            if (count_ne(marks, rows, 0) == 0) continue;
+            int64_t found = pick_ne(marks, rows, 0, places);
+            for (int64_t k = 0; k < found; ++k) probes.add(i, number + places[k]);
         }
     });
 }
