@@ -1,6 +1,6 @@
 """Breaks the processor on purpose, one line at a time, and sees that the judge notices.
 
-    python -m tests.hdl.mutants [--only NAME ...] [--cases N]
+    python -m tests.hdl.mutants [--only NAME ...] [--cases N] [--record]
 
 Every fault is made in a copy of the sources, in which a small device is built and put before
 `tests.hdl.judge`, or a component test. A fault that goes unnoticed survives, and that is a failure.
@@ -17,6 +17,9 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from seustream.hdl.boards.identity import processor_version
+from tests import campaigns
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("seustream", "tests")
@@ -118,7 +121,7 @@ FAULTS = [
           "hashed(key, self.seed, layouts.bucket_bits)",
           "hashed(key, ~self.seed, layouts.bucket_bits)"),
     Fault("comparisons of the probe before", "scan.py",
-          "info.turn, info.buffer, last_turn", "info.turn, (info.buffer - 1)[:3], last_turn"),
+          "info.turn, info.buffer, last_turn", "info.turn, (info.buffer - 1)[:BUFFER_BITS], last_turn"),
     Fault("comparisons of two probes in one place", "factors.py",
           "turn[bit], buffer[probes]", "turn[bit], buffer[0]", "test_scan_and_walk.py"),
     Fault("comparisons put where others are needed", "factors.py",
@@ -477,19 +480,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", help="names of faults (default: all)")
     parser.add_argument("--cases", type=int, default=400)
-    arguments = parser.parse_args()
-    chosen = [f for f in FAULTS if not arguments.only or f.name in arguments.only]
-    survivors = []
-    for number, fault in enumerate(chosen, 1):
-        said = verdict(fault, arguments.cases)
+    campaigns.add_options(parser)
+    options = parser.parse_args()
+    chosen = [f for f in FAULTS if not options.only or f.name in options.only]
+    work = campaigns.Work("mutants", options, of=f"{processor_version():08x}")
+    for number in work.cases(len(chosen)):
+        fault = chosen[number]
+        try:
+            said = verdict(fault, options.cases)
+        except RuntimeError as error:  # the fault is of an older processor
+            print(error)
+            said, outcome = "IS NOT A PROCESSOR", "no processor"
+        else:
+            outcome = "noticed" if said else "survived"
+        work.found[outcome] += 1
         print(
-            f"{number}/{len(chosen)} {fault.file}: {fault.name}: {said or 'SURVIVED'}"[:160],
+            f"{number + 1}/{len(chosen)} {fault.file}: {fault.name}: {said or 'SURVIVED'}"[:160],
             flush=True,
         )
-        if said is None:
-            survivors.append(fault.name)
-    print(f"{len(chosen) - len(survivors)} of {len(chosen)} faults noticed")
-    return 1 if survivors else 0
+    work.close(len(FAULTS))
+    return 0 if work.found["noticed"] == work.count else 1
 
 
 if __name__ == "__main__":
