@@ -16,14 +16,15 @@ from seustream.compiler.explain.facts.apas import apas
 from seustream.compiler.explain.text import NamedLines
 from seustream.compiler.pattern import ir
 from seustream.compiler.pipeline import STAGES, Compilation
+from seustream.engine.host.explain import JoinSearches, search_facts
 from seustream.engine.pattern import explain as patterns
 from seustream.engine.pattern.choice import Sample
 from seustream.engine.sites.errors import SitesError
 from seustream.engine.sites.explain import Block
 from seustream.engine.sites.outline import outline
 
-SITES = "sites"
-SHOWN = (*compiler.SHOWN, *patterns.STAGES, SITES)
+SITES, SEARCHES = "sites", "searches"
+SHOWN = (*compiler.SHOWN, SEARCHES, *patterns.STAGES, SITES)
 """Every stage that can be shown."""
 FORMATS = compiler.FORMATS
 
@@ -38,7 +39,7 @@ class ExplainRefused(ValueError):
 
 def last_stage(stage: str | None) -> str:
     """Returns the stage of the pipeline after which this one is known."""
-    early = {SITES: "predicate", "graph": "tree"}
+    early = {SITES: "predicate", SEARCHES: "predicate", "graph": "tree"}
     return early.get(stage or "", stage if stage in STAGES else STAGES[-1])
 
 
@@ -85,6 +86,11 @@ def explain(
                 suggest(query or "", [one.name for one in every.values()], "patterns"),
             )
         return _patterns(some, stage, format, seen or {}, c.source.name)
+    found = search_facts(one for name, one in relations.items() if wanted in (None, name))
+    if stage == SEARCHES:
+        if format == "svg":
+            raise ExplainRefused("the stage searches has no picture", "--format text")
+        return compiler.shown(found, format, "no streams are joined")
     parts = []
     if stage is not None or wanted is not None or relations or not (every or networks):
         name = None if wanted is None else relations[wanted].name
@@ -92,8 +98,10 @@ def explain(
             parts.append(compiler.explain(c, stage, format, query=name))
         except ValueError as error:
             raise ExplainRefused(str(error)) from None
+        if found and (stage, format) == (None, "text") and not c.devices:
+            parts.append(compiler.shown(JoinSearches(found), format))
         if stage is not None or wanted is not None or format != "text":
-            return parts[0]
+            return "\n\n".join(parts)
     if every:
         parts.append(_patterns(list(every.values()), None, format, seen or {}, c.source.name))
     if format == "text" or not every:

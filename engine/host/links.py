@@ -52,8 +52,8 @@ class Alternatives:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """One more source of a combination: links to it, and conditions to evaluate once it is bound.
-    There may be a choice of links if no equality leads to it. `formulas` are those of the other
+    """One more source of a combination, or a side of a join, the first of whose sources is named: links
+    to it, and conditions to evaluate once it is bound. There may be a choice of links if no equality leads to it. `formulas` are those of the other
     conditions that have one."""
 
     source: int
@@ -95,28 +95,37 @@ def _rank(search: Search) -> int:
 
 
 def _search(conjuncts: Sequence[x.Expression], bound: frozenset[int], source: int) -> Search:
+    return between(conjuncts, bound, frozenset({source}))
+
+
+def between(
+    conjuncts: Sequence[x.Expression], ours: frozenset[int], theirs: frozenset[int]
+) -> Search:
+    """Returns how rows of the sources `theirs` are found for rows of `ours`, by the conditions that
+    read both and nothing else."""
     links: list[JoinLink] = []
     others: list[x.Expression] = []
     for e in conjuncts:
         reads = x.sources(e)
-        if source not in reads or not reads <= bound | {source} or len(reads) < 2:
+        if not (reads & theirs and reads & ours and reads <= ours | theirs):
             continue
-        link = _link(e, source)
+        link = _link(e, theirs)
         if link is None:
             others.append(e)
         else:
             links.append(link)
+    source = min(theirs)
     if any(link.op is Condition.EQ for link in links):
-        return Search(source, tuple(links), tuple(others), formulas=_formulas(others, source))
-    links += (link for e in others for link in apart(e, frozenset({source})))
-    choice = choice_of(others, lambda e: _link(e, source))
+        return Search(source, tuple(links), tuple(others), None, _formulas(others, theirs))
+    links += (link for e in others for link in apart(e, theirs, ours))
+    choice = choice_of(others, lambda e: _link(e, theirs))
     decided = choice.condition if choice is not None and choice.exact else None
     rest = tuple(e for e in others if e is not decided)
-    return Search(source, tuple(links), rest, choice, _formulas(rest, source))
+    return Search(source, tuple(links), rest, choice, _formulas(rest, theirs))
 
 
-def _formulas(conditions: Iterable[x.Expression], source: int) -> tuple[Formula, ...]:
-    found = (formula_of(e, frozenset({source})) for e in conditions)
+def _formulas(conditions: Iterable[x.Expression], theirs: frozenset[int]) -> tuple[Formula, ...]:
+    found = (formula_of(e, theirs) for e in conditions)
     return tuple(formula for formula in found if formula is not None)
 
 
@@ -135,16 +144,17 @@ def choice_of(
     return min(found, key=lambda choice: not choice.exact, default=None)
 
 
-def _link(e: x.Expression, source: int) -> JoinLink | None:
+def _link(e: x.Expression, theirs: frozenset[int]) -> JoinLink | None:
     if not comparable(e):
         return None
     assert isinstance(e, x.Compare)
-    for op, theirs, ours in (
+    for op, one, other in (
         (e.condition, e.left, e.right),
         (e.condition.mirrored(), e.right, e.left),
     ):
-        if x.sources(theirs) == {source} and source not in x.sources(ours):
-            return JoinLink(e, op, theirs, ours, e.of)
+        reads = x.sources(one), x.sources(other)
+        if all(reads) and reads[0] <= theirs and not reads[1] & theirs:
+            return JoinLink(e, op, one, other, e.of)
     return None
 
 

@@ -16,17 +16,15 @@ import pyarrow.compute as pc
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.joins import TreeJoin, visible
-from seustream.engine.host.links import JoinLink, apart, choice_of
+from seustream.engine.host.links import JoinLink, between
 from seustream.engine.kernels import native
 from seustream.engine.relational.combinations import Ints, TreeSources
 from seustream.engine.relational.keyed import Keyed
 from seustream.engine.stream.evaluate import evaluate
-from seustream.engine.stream.formulas import formula_of
 from seustream.engine.stream.numbers import (
     Key,
     Numbers,
     all_of,
-    comparable,
     converted,
     has_numbers,
     numbers,
@@ -106,16 +104,8 @@ class Comparisons:
     def __init__(self, join: TreeJoin, frame: TreeSources) -> None:
         self.frame, self.conjuncts = frame, x.conjuncts(join.condition)
         self.equalities = list(equalities(join))
-        found = [_link(e, join) for e in self.conjuncts]
-        self.links = [link for link in found if link is not None]
-        self.choice = choice_of(self.conjuncts, lambda e: _link(e, join))
-        if not self.equalities:
-            left, right = frozenset(visible(join.left)), frozenset(visible(join.right))
-            self.links += [link for e in self.conjuncts for link in apart(e, right, left)]
-        known = {link.conjunct for link in self.links if link.apart is None}
-        right = frozenset(visible(join.right))
-        made = [formula_of(e, right) for e in self.conjuncts if e not in known]
-        self.formulas = [formula for formula in made if formula is not None]
+        sides = frozenset(visible(join.left)), frozenset(visible(join.right))
+        self.search = between(self.conjuncts, *sides)
         self._by = [pair for pair in self.equalities if has_numbers(pair[0].type)]
         self._are_all = len(self._by) == len(self.equalities)
         self.codes = native.Codes()
@@ -228,21 +218,21 @@ class Comparisons:
             return found
 
         tests: list[native.Test] = []
-        for link in self.links:
+        for link in self.search.links:
             if (one := tested([link])) is not None:
                 tests += one
                 if link.apart is None:
                     rest.remove(link.conjunct)
         ways: list[list[native.Test]] = [[]]
-        if self.choice is not None:
-            some = [tested(way) for way in self.choice.ways]
+        if (choice := self.search.choice) is not None:
+            some = [tested(way) for way in choice.ways]
             known = [way for way in some if way is not None]
             if len(known) == len(some):
                 ways = known
-                if self.choice.exact:
-                    rest.remove(self.choice.condition)
+                if choice.exact:
+                    rest.remove(choice.condition)
         formulas: dict[x.Expression, native.PairFormula] = {}
-        for formula in self.formulas:
+        for formula in self.search.formulas:
             if formula.condition not in rest:
                 continue
             theirs_ = all_of([column(key, right) for key in formula.theirs])
@@ -272,18 +262,3 @@ def equalities(join: TreeJoin) -> Iterator[tuple[x.Expression, x.Expression]]:
             reads = x.sources(mine), x.sources(theirs)
             if all(reads) and reads[0] <= left and reads[1] <= right:
                 yield mine, theirs
-
-
-def _link(e: x.Expression, join: TreeJoin) -> JoinLink | None:
-    """Returns a comparison between the two sides that a kernel can make."""
-    if not (isinstance(e, x.Compare) and comparable(e)):
-        return None
-    left, right = frozenset(visible(join.left)), frozenset(visible(join.right))
-    for op, theirs, ours in (
-        (e.condition, e.left, e.right),
-        (e.condition.mirrored(), e.right, e.left),
-    ):
-        reads = x.sources(theirs), x.sources(ours)
-        if all(reads) and reads[0] <= right and reads[1] <= left:
-            return JoinLink(e, op, theirs, ours, e.of)
-    return None

@@ -50,6 +50,7 @@ def test_the_overview_has_all_that_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("stage", "format", "query", "message", "hint"),
     [
+        ("searches", "svg", None, "the stage searches has no picture", "--format text"),
         ("router", "text", None, "there is no stage 'router'", "routes"),
         (None, "text", "risng", "there is no query 'risng'", "rising"),
         ("lists", "text", "risng", "there is no pattern 'risng'", "rising"),
