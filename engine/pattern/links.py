@@ -6,6 +6,8 @@ never made.
 
     a.id = b.id AND b.price > a.price * 1.1      two links of a and b
     a.price + b.price > c.price                  none: its left side reads two events
+
+A condition that is no link may be a *formula*, which a kernel computes for each pair.
 """
 
 from __future__ import annotations
@@ -16,14 +18,17 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import Kind, Type
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class, Pick
 from seustream.engine.kernels import native
 from seustream.engine.pattern.columns import Array, Ints, Once
-from seustream.engine.pattern.lists import Lists
+from seustream.engine.pattern.lists import Bindings, Lists
 from seustream.engine.stream.differences import Difference, differences
-from seustream.engine.stream.numbers import comparable, converted
+from seustream.engine.stream.evaluate import evaluate
+from seustream.engine.stream.formulas import Formula, formula_of
+from seustream.engine.stream.numbers import Key, Numbers, all_of, comparable, converted, picked
 from seustream.hdl.isa import Condition
 
 _ROOM = 1 << 12
@@ -80,6 +85,50 @@ def near(conjunct: ir.Conjunct) -> tuple[PatternLink, ...]:
     return tuple(found)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class PatternFormula:
+    """A condition over the event of an element and earlier bound ones, as a kernel computes it. `theirs`
+    are the parts over that event; of `ours`, some read one element, others several or none."""
+
+    formula: Formula
+    theirs: tuple[Once, ...]
+    ours: tuple[Once | Key, ...]
+
+    def bound(self, lists: Lists, rows: Rows) -> native.PairFormula | None:
+        """Returns the formula with its columns, or None where one has a fault in some event."""
+        theirs = all_of([lists.numbers(part) for part in self.theirs])
+        ours = all_of([_bound(part, lists, rows) for part in self.ours])
+        return None if theirs is None or ours is None else (self.formula.steps, theirs, ours)
+
+
+def _bound(part: Once | Key, lists: Lists, rows: Rows) -> Numbers | None:
+    if isinstance(part, Once):
+        known = lists.numbers(part)
+        return None if known is None else picked(known, rows[part.element])
+    faults, size = Faults(), len(next(iter(rows.values())))
+    column = evaluate(converted(part), Bindings(lists, size, rows).leaf, size, faults)
+    return None if faults.total else lists.numbers_of(column)
+
+
+def formula(conjunct: ir.Conjunct, element: int) -> PatternFormula | None:
+    """Returns the formula of a condition once an element is the last that it needs, or None if it has
+    none."""
+    leaves = [*x.leaves(conjunct.expression)]
+    if not all(isinstance(leaf, ir.Value) and leaf.pick is Pick.ONE for leaf in leaves):
+        return None
+    found = formula_of(conjunct.expression, frozenset({element}), _elements)
+    if found is None:
+        return None
+    theirs = [_once(*key) for key in found.theirs]
+    parts = tuple(part for part in theirs if part is not None)
+    assert len(parts) == len(theirs)
+    return PatternFormula(found, parts, tuple(_once(*key) or key for key in found.ours))
+
+
+def _elements(e: x.Expression) -> frozenset[int]:
+    return frozenset(leaf.element for leaf in x.leaves(e) if isinstance(leaf, ir.Value))
+
+
 def _once(side: x.Expression, of: Type) -> Once | None:
     """Returns a side of a comparison, if it is about the single event of one element."""
     read = {
@@ -119,17 +168,26 @@ def asks(query: ir.PatternQuery) -> bool:
 
 
 def partners(
-    begin: Ints, end: Ints, tests: Sequence[native.Test], limit: int
-) -> Iterator[tuple[Ints, Ints]]:
+    begin: Ints,
+    end: Ints,
+    tests: Sequence[native.Test],
+    formulas: Sequence[native.PairFormula],
+    limit: int,
+) -> Iterator[tuple[Ints, Ints, bool]]:
     """Yields pairs of a binding and a position from its `begin` to its `end` for which the tests
-    hold, in order; at most `limit` at once, unless a single binding has more."""
+    hold, in order, and whether the formulas do; at most `limit` at once, unless a single binding has
+    more. From where a formula has no value on, they are left out."""
     begin, end = np.maximum(begin, 0), np.ascontiguousarray(end)
-    start, room, those = 0, min(_ROOM, limit), tuple(tests)
+    start, room, those, made = 0, min(_ROOM, limit), tuple(tests), tuple(formulas)
     while start < len(begin):
         who, found = np.empty(room, np.int64), np.empty(room, np.int64)
-        start, filled = native.scan(start, begin, end, 0, those, who, found)
+        try:
+            start, filled = native.scan(start, begin, end, 0, those, who, found, made)
+        except ArithmeticError:  # whether that is a fault, all conditions decide
+            made = ()
+            continue
         if filled:
-            yield who[:filled], found[:filled]
+            yield who[:filled], found[:filled], len(made) == len(formulas)
         if start < len(begin) and (not filled or 2 * room <= limit):
             room *= 2
 

@@ -129,9 +129,13 @@ class Lists:
         if id(part) not in self._numbers:
             faults, size = Faults(), len(self.rows[part.element])
             column = evaluate(part.part, self._alone, size, faults)
-            found = None if faults.count else numbers(column, self._codes)
+            found = None if faults.count else self.numbers_of(column)
             self._numbers[id(part)] = part, found
         return self._numbers[id(part)][1]
+
+    def numbers_of(self, column: pa.Array) -> Numbers:
+        """Returns the numbers of a column, which compare with those of parts."""
+        return numbers(column, self._codes)
 
     def _alone(self, e: x.Leaf) -> pa.Array:
         assert isinstance(e, ir.Value)

@@ -31,7 +31,7 @@ from seustream.engine.pattern.fill import LIMIT, Completion, FirstOnes, Rows, To
 from seustream.engine.pattern.following import chains, neighbours
 from seustream.engine.pattern.found import Found, pieces, runs, together
 from seustream.engine.pattern.kept import KeptEvents
-from seustream.engine.pattern.links import PatternLink, link, near, partners
+from seustream.engine.pattern.links import PatternLink, formula, link, near, partners
 from seustream.engine.pattern.lists import FAR, Bindings, Lists
 from seustream.engine.pattern.meaning import BoundCondition, Meaning
 from seustream.engine.pattern.planner import Order, OrderChooser, check_order
@@ -70,7 +70,13 @@ class ColumnSearch:
         self._links: dict[int, PatternLink] = {
             id(c): found for c in self._pairs if (found := link(c.conjunct)) is not None
         }
-        self._near = {id(c): near(c.conjunct) for c in self._pairs if id(c) not in self._links}
+        others = [c for c in self._pairs if id(c) not in self._links]
+        self._near = {id(c): near(c.conjunct) for c in others}
+        self._formulas = {
+            (id(c), element): formula(c.conjunct, element)
+            for c in others
+            for element in c.conjunct.refs
+        }
         self.kept = KeptEvents(meaning)
         self._ends = sequence_ends(query) if tighten and order == "cost" else None
         self._order: Order = ()
@@ -229,15 +235,16 @@ class ColumnSearch:
         counts = np.maximum(end - begin, 0)
         total = int(counts.sum())
         settled = self._completed({**rows, element: begin}, element)
-        tests, rest = self._tests(settled, element, rows)
+        tests, formulas, unsure, rest = self._tests(settled, element, rows)
         wider = min(low, place), max(high, place), step + 1
-        if tests:
+        if tests or formulas:
             self.levels[step - 1] += total
-            for who, found in partners(begin, end, tests, self._limit):
+            for who, found, computed in partners(begin, end, tests, formulas, self._limit):
                 longer = {e: r[who] for e, r in rows.items()}
                 longer[element] = found
                 longer = self._within(longer, place)
-                self._extend(self._settled(longer, element, rest), *wider)
+                left = rest if computed else unsure
+                self._extend(self._settled(longer, element, left), *wider)
             return
         if step + 1 == len(self._order) and not rest:
             self._completion.expect(total)
@@ -267,23 +274,35 @@ class ColumnSearch:
 
     def _tests(
         self, settled: list[BoundCondition], element: int, rows: Rows
-    ) -> tuple[list[native.Test], list[BoundCondition]]:
-        """Splits the conditions that an element completes into tests for a kernel and others."""
-        tests, rest = [], []
+    ) -> tuple[
+        list[native.Test],
+        list[native.PairFormula],
+        list[BoundCondition],
+        list[BoundCondition],
+    ]:
+        """Returns, of the conditions that an element completes, tests and formulas for a kernel, then
+        all conditions that are no tests, and those of them without a formula."""
+        tests, formulas, unsure, rest = [], [], [], []
         for condition in settled:
             known = self._links.get(id(condition))
             test = None if known is None else known.test(self._ready, element, rows)
             if test is not None:
                 tests.append(test)
                 continue
-            rest.append(condition)
+            unsure.append(condition)
+            computed = self._formulas.get((id(condition), element))
+            made = None if computed is None else computed.bound(self._ready, rows)
+            if made is None:
+                rest.append(condition)
+            else:
+                formulas.append(made)
             for bound in self._near.get(id(condition), ()):
                 if (test := bound.test(self._ready, element, rows)) is not None:
                     tests.append(test)
         # The kernel applies the first test to a block of events at once; an equality leaves the
         # fewest.
         tests.sort(key=lambda one: one[0] != Condition.EQ)
-        return tests, rest
+        return tests, formulas, unsure, rest
 
     def _settled(self, rows: Rows, element: int, conditions: Iterable[BoundCondition]) -> Rows:
         """Returns the rows for which these conditions hold."""

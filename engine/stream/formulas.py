@@ -9,6 +9,7 @@ be compared.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -109,10 +110,15 @@ class Formula:
     steps: Ints
 
 
-def formula_of(condition: x.Expression, theirs: frozenset[int]) -> Formula | None:
+Reads = Callable[[x.Expression], frozenset[int]]
+
+
+def formula_of(
+    condition: x.Expression, theirs: frozenset[int], reads: Reads = x.sources
+) -> Formula | None:
     """Returns the formula of a condition over rows of the sources `theirs` and of others, or None if
-    the kernel lacks one of its steps."""
-    made = _Formula(theirs)
+    the kernel lacks one of its steps. `reads` gives the sources that an expression reads."""
+    made = _Formula(theirs, reads)
     try:
         made.condition(condition)
     except _NoStep:
@@ -130,6 +136,7 @@ class _Formula:
     number, or by the number of its step."""
 
     theirs: frozenset[int]
+    reads: Reads
     columns: dict[bool, dict[Key, int]] = field(default_factory=lambda: {True: {}, False: {}})
     steps: list[tuple[FormulaStep, _Value, _Value]] = field(default_factory=list)
     known: dict[tuple[FormulaStep, _Value, _Value], _Value] = field(default_factory=dict)
@@ -152,13 +159,13 @@ class _Formula:
 
     def _column(self, e: x.Expression, of: Type) -> _Value:
         """Adds a column of the numbers of what reads one side."""
-        reads = x.sources(e)
+        reads = self.reads(e)
         theirs = bool(reads) and reads <= self.theirs
         columns = self.columns[theirs]
         return _Value(theirs, columns.setdefault((e, of), len(columns)))
 
     def _is_column(self, e: x.Expression) -> bool:
-        reads = x.sources(e)
+        reads = self.reads(e)
         return reads <= self.theirs or not reads & self.theirs
 
     def condition(self, e: x.Expression) -> _Value:

@@ -1,5 +1,5 @@
-"""The same job on a Spark standalone cluster with two workers on this machine: at bridges, and
-inside Spark with one worker killed on the way."""
+"""Runs a job on a Spark standalone cluster with two workers on this machine, one of which is killed: at a
+bridge, at two bridges that share the keys, and inside Spark."""
 
 from __future__ import annotations
 
@@ -89,37 +89,23 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         yield made
 
 
-@pytest.mark.parametrize("bridges", [1, 2])
-def test_a_cluster_of_two_workers(bridges: int, tmp_path: Path) -> None:
-    rows, compilation = streams(600, 4), compiled()
-    write(tmp_path / "in", rows, 3)
-    with contextlib.ExitStack() as stack:
-        urls = [
-            stack.enter_context(bridge(tmp_path / f"journal{number}"))[1]
-            for number in range(bridges)
-        ]
-        master = stack.enter_context(cluster(tmp_path))
-        done = subprocess.run(
-            [sys.executable, "-c", JOB, str(tmp_path), master.url, *urls],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=900,
-        )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "executors 2" in done.stdout
-    assert found(tmp_path / "out", NAMES) == wanted(compilation, rows)
-
-
-def test_inside_spark_with_a_worker_killed(tmp_path: Path) -> None:
-    """The worker is killed after the first micro-batch; its shard goes on where its state is
-    read."""
+@pytest.mark.parametrize("bridges", [1, 2, 0])
+def test_a_worker_is_killed_on_the_way(bridges: int, tmp_path: Path) -> None:
+    """It is killed after the first micro-batch, with the tasks that feed the bridges; without a bridge,
+    its shard goes on where its state is read."""
     rows, compilation = streams(800, 4), compiled()
     write(tmp_path / "in", rows, 8)
     log = tmp_path / "out" / NAMES[0] / "_spark_metadata"
-    with cluster(tmp_path) as master:
+    with contextlib.ExitStack() as stack:
+        served = [
+            stack.enter_context(bridge(tmp_path / f"journal{number}")) for number in range(bridges)
+        ]
+        master = stack.enter_context(cluster(tmp_path))
         job = subprocess.Popen(
-            [sys.executable, "-c", JOB, str(tmp_path), master.url, "spark"],
+            [
+                *(sys.executable, "-c", JOB, str(tmp_path), master.url),
+                *([url for _, url in served] or ["spark"]),
+            ],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -137,6 +123,8 @@ def test_inside_spark_with_a_worker_killed(tmp_path: Path) -> None:
             out, errors = job.communicate(timeout=900)
         finally:
             job.kill()
+        shares = [made.counts.rows for made, _ in served]
     assert job.returncode == 0, errors[-3000:]
     assert "executors 1" in out
+    assert all(shares), "a bridge got no rows"
     assert found(tmp_path / "out", NAMES) == wanted(compilation, rows)
