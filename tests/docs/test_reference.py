@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from seustream.cli import COMMANDS, parser
-from seustream.commands.explain import SITES
+from seustream.engine.explain import SHOWN
 from seustream.compiler.apas.compile import compile_query
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.apas.scope import CODES
@@ -24,7 +24,6 @@ from seustream.compiler.apas.symbols import Schema
 from seustream.compiler.apas.tree import from_lists
 from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.errors import CompileError
-from seustream.compiler.explain import SHOWN
 from seustream.compiler.language.types import INT, MILLISECONDS, VARCHAR, Kind
 from seustream.compiler.pattern.statements import compile_pattern
 from seustream.compiler.pipeline import Options, compile_text
@@ -32,7 +31,6 @@ from seustream.compiler.wjasip.assembler import assemble, disassemble
 from seustream.cosim.bridge.mark import FORMAT
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
-from seustream.engine.pattern import explain as pattern_explain
 from seustream.engine.sites.explain import Block
 from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.messages import MESSAGES
@@ -359,7 +357,7 @@ def test_commands_and_options_are_all_there() -> None:
         for option, choices in expected.items():
             assert not choices or described[option] == choices, f"{name} {option}"
     (row,) = (row for row in table(sections["seustream explain"], "option") if "STAGE" in row[0])
-    assert codes(row[1]) == [*SHOWN, *pattern_explain.STAGES, SITES]
+    assert codes(row[1]) == [*SHOWN]
 
 
 def test_joins_across_sites_are_all_there() -> None:
