@@ -16,7 +16,6 @@ import pyarrow as pa
 import pytest
 
 from seustream.cli import COMMANDS, parser
-from seustream.engine.explain import SHOWN
 from seustream.compiler.apas.compile import compile_query
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.apas.scope import CODES
@@ -30,6 +29,7 @@ from seustream.compiler.pipeline import Options, compile_text
 from seustream.compiler.wjasip.assembler import assemble, disassemble
 from seustream.cosim.bridge.mark import FORMAT
 from seustream.cosim.golden import GoldenDevice
+from seustream.engine.explain import SHOWN
 from seustream.engine.graph import GraphRun
 from seustream.engine.sites.explain import Block
 from seustream.engine.sites.layout import SiteLayout

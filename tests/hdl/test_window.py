@@ -24,7 +24,7 @@ def config(depth: int, lanes: int) -> DeviceConfig:
 CASES = {
     "8 deep, 2 lanes": lambda: WindowBuffer(config(8, 2)),
     "4 deep, 4 lanes": lambda: WindowBuffer(config(4, 4)),
-    "16 deep, serial": lambda: WindowBuffer(config(16, 0)),
+    "32 deep, serial": lambda: WindowBuffer(config(32, 0)),
 }
 
 LONGEST = config(8, 2).longest_range
