@@ -88,21 +88,17 @@ WIDEST inline bool narrow_quotient(const int64_t *a, const int64_t *b, int64_t *
     return wrong != 0;
 }
 
-WIDEST inline bool narrow_rest(const int64_t *a, const int64_t *b, int64_t *out, int64_t count) {
-    uint64_t wrong = 0;
-    for (int64_t i = 0; i < count; ++i) {
-        auto x = static_cast<int32_t>(a[i]), y = static_cast<int32_t>(b[i]);
-        wrong |= y == 0;
-        y = y == 0 ? 1 : y;
-        auto whole = static_cast<int32_t>(static_cast<double>(x) / static_cast<double>(y));
-        out[i] = static_cast<int32_t>(static_cast<uint32_t>(x) - static_cast<uint32_t>(whole) * static_cast<uint32_t>(y));
-    }
-    return wrong != 0;
+WIDEST inline void rests(const int64_t *a, const int64_t *b, const int64_t *quotients, int64_t *out, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) out[i] = a[i] - quotients[i] * b[i];
 }
 
 inline bool divided(bool rest, const int64_t *a, const int64_t *b, int64_t *out, int64_t count) {
-    if (narrows(a, b, count)) return rest ? narrow_rest(a, b, out, count) : narrow_quotient(a, b, out, count);
     bool wrong = false;
+    if (narrows(a, b, count)) {
+        wrong = narrow_quotient(a, b, out, count);
+        if (rest) rests(a, b, out, out, count);
+        return wrong;
+    }
     for (int64_t i = 0; i < count; ++i) {
         bool none = b[i] == 0 || (a[i] == INT64_MIN && b[i] == -1);
         wrong |= none;
