@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 
 import pyarrow.flight as flight
@@ -74,13 +75,14 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
     def stop(self, grace: float) -> bool:
         """Takes no more calls, and ends the running ones: after half of the grace, by ending their
         connections. Returns False if something of the server still runs when the grace is over."""
+        until = time.monotonic() + grace
         self.bridge.stop()
         self._down.set()
         self._ending.join(grace / 2)
         if self._ending.is_alive():
             cut(self._port)
             self._ending.join(grace / 2)
-        self._watch.join(grace / 2)
+        self._watch.join(max(0.0, until - time.monotonic()))
         return not (self._ending.is_alive() or self._watch.is_alive())
 
     def _end(self) -> None:

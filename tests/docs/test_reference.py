@@ -357,7 +357,7 @@ def test_commands_and_options_are_all_there() -> None:
         for option, choices in expected.items():
             assert not choices or described[option] == choices, f"{name} {option}"
     (row,) = (row for row in table(sections["seustream explain"], "option") if "STAGE" in row[0])
-    assert codes(row[1]) == [*SHOWN]
+    assert codes(row[1]) == list(SHOWN)
 
 
 def test_joins_across_sites_are_all_there() -> None:
