@@ -82,7 +82,7 @@ def searches(conjuncts: Sequence[x.Expression], source: int, count: int) -> tupl
     bound, found = frozenset({source}), []
     while len(bound) < count:
         free = [number for number in range(count) if number not in bound]
-        by = {number: _search(conjuncts, bound, number) for number in free}
+        by = {number: between(conjuncts, bound, frozenset({number})) for number in free}
         best = min(free, key=lambda number: (_rank(by[number]), number))
         found.append(by[best])
         bound |= {best}
@@ -92,10 +92,6 @@ def searches(conjuncts: Sequence[x.Expression], source: int, count: int) -> tupl
 def _rank(search: Search) -> int:
     ops = {link.op for link in search.all_links}
     return 0 if Condition.EQ in ops else 1 if ops - {Condition.NE} else 2
-
-
-def _search(conjuncts: Sequence[x.Expression], bound: frozenset[int], source: int) -> Search:
-    return between(conjuncts, bound, frozenset({source}))
 
 
 def between(

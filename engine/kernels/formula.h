@@ -320,6 +320,11 @@ class Formula {
         return values[at - 1];
     }
 
+    void keep(int64_t count, uint8_t *kept) {
+        const Values &found = followed(count);
+        for (int64_t k = 0; k < count; ++k) kept[k] &= found.whole[k] && is(found, k);
+    }
+
   public:
     Formula(PyObject *of, int64_t rows, int64_t probes) {
         PyObject *steps_, *theirs_, *ours_;
@@ -351,8 +356,7 @@ class Formula {
             values[i].whole = theirs[i].values.data + place;
             values[i].there = theirs[i].there.data ? theirs[i].there.data + place : nullptr;
         }
-        const Values &found = followed(count);
-        for (int64_t k = 0; k < count; ++k) kept[k] &= found.whole[k] && is(found, k);
+        keep(count, kept);
     }
 
     // Marks which of some pairs of a probe and a row fit; the rows' places count from `base`.
@@ -363,7 +367,6 @@ class Formula {
         }
         for (size_t i = 0; i < ours.size(); ++i)
             load(ours[i], values[theirs.size() + i], count, [=](int64_t k) { return who[k]; });
-        const Values &found = followed(count);
-        for (int64_t k = 0; k < count; ++k) kept[k] &= found.whole[k] && is(found, k);
+        keep(count, kept);
     }
 };

@@ -147,7 +147,7 @@ struct Probes {
             if (full) {
                 filled = before;
                 tested = std::min(tested, filled);
-                if (tested < filled) test();
+                test();
                 if (filled == before) break;
                 full = false;
                 --probe;  // there is room now
