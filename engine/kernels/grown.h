@@ -35,6 +35,8 @@ class Grown {
     const T *data() const { return all.get() + first; }
     T *begin() { return data(); }
     T *end() { return all.get() + stop; }
+    const T *begin() const { return data(); }
+    const T *end() const { return all.get() + stop; }
     T &operator[](int64_t place) { return data()[place]; }
     const T &operator[](int64_t place) const { return data()[place]; }
 

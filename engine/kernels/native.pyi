@@ -475,22 +475,28 @@ class Sequence:
     proportional to the events not yet forgotten, and the time of a search to the new events and
     the matches, both times logarithms, if lookups decide all links."""
 
-    def configure(self, parents: Ints, links: Ints, widths: Ints, window: int, /) -> bool:
+    def configure(self, parents: Ints, links: Ints, width: int, window: int, /) -> bool:
         """`parents` has for each element the one on which it hangs, in a tree below the last element
         whose edges do not cross. A link `(op, element, column, other, column)` means `element op
         other`; if the element hangs on the other one it is looked up by it. A later element that hangs
-        on an earlier one needs the link in both directions. `widths` has the number of columns of
-        each element. Returns whether lookups decide all links."""
+        on an earlier one needs the link in both directions. `width` is the number of columns of an
+        event. Returns whether lookups decide all links."""
 
     def append(
-        self, element: int, times: Ints, rows: Ints, columns: tuple[tuple[Ints, Flags], ...], /
+        self,
+        first: int,
+        times: Ints,
+        columns: tuple[tuple[Ints, Flags], ...],
+        fits: tuple[Ints, ...],
+        /,
     ) -> None:
-        """Appends events of an element, in order, with their numbers."""
+        """Appends events, in order, numbered from `first`, the number after the last one. `fits` has for each
+        element the places among them of those that fit it."""
 
-    def search(self, ends: int, most_work: int, most: int, /) -> int | None:
-        """Finds the matches that end with one of the newest `ends` events of the last element.
-        Returns their number, or None if that takes more work than `most_work`, or there are more than
-        `most` matches."""
+    def search(self, first: int, most_work: int, most: int, /) -> int | None:
+        """Finds the matches that end with one of the newest events, those appended last, whose number
+        is `first` or higher. Returns how many, or None if that takes more work than `most_work`, or
+        there are more than `most` matches."""
 
     def take(self, rows: Ints, gone: int, /) -> None:
         """Writes the numbers of the events of all matches found, one element after the other, less

@@ -14,52 +14,32 @@
 
 class Sequence {
     using Range = Reached::Range;
+    static constexpr int64_t most_events = UINT32_MAX;
 
-    // The events of one element, in order, by their number; those before `gone` are forgotten, and
-    // those from `done` on are yet to be reached.
-    struct List {
-        Grown<int64_t> times, rows;
-        std::vector<Grown<int64_t>> values;
-        std::vector<Grown<uint8_t>> flags;
-        std::vector<size_t> compared;
-        int64_t gone = 0, done = 0;
-
-        int64_t end() const { return gone + times.size(); }
-        int64_t time(int64_t event) const { return times.data()[event - gone]; }
-        int64_t row(int64_t event) const { return rows.data()[event - gone]; }
-        int64_t value(size_t column, int64_t event) const { return values[column].data()[event - gone]; }
-        // Returns whether all that the event is compared by is there.
-        bool whole(int64_t event) const {
-            for (size_t column : compared)
-                if (!flags[column].data()[event - gone]) return false;
-            return true;
-        }
-    };
     // `own op other`, columns of two elements.
     struct Link {
         int64_t op;
         size_t element, own, other, column;
     };
     // How events of one element are found from an event of another: all `equal` columns are, and the
-    // value of `own` is within all bounds.
+    // value of a column is within all bounds.
     struct Lookup {
+        Columns own, theirs;
         std::vector<Link> equal, bounds;
 
-        int64_t key(const List &list, int64_t event, bool own) const {
-            uint64_t key = 0;
-            for (const Link &link : equal) {
-                key = key * 0x9e3779b97f4a7c15u;
-                key = (key ^ (key >> 32)) + static_cast<uint64_t>(list.value(own ? link.own : link.column, event));
+        void add(const Link &link) {
+            if (link.op != EQ) {
+                own.other = link.own;
+                bounds.push_back(link);
+                return;
             }
-            return static_cast<int64_t>(key);
+            own.equal.push_back(link.own), theirs.equal.push_back(link.column);
+            equal.push_back(link);
         }
-        int64_t value(const List &list, int64_t event) const {
-            return bounds.empty() ? 0 : list.value(bounds.front().own, event);
-        }
-        Range range(const List &list, int64_t event) const {
-            Range range{equal.empty() && bounds.empty(), key(list, event, false)};
+        Range range(const Events &events, int64_t event) const {
+            Range range{equal.empty() && bounds.empty(), theirs.key(events, event)};
             for (const Link &link : bounds) {
-                int64_t than = list.value(link.column, event);
+                int64_t than = events.value(link.column, event);
                 bool none = (link.op == LT && than == INT64_MIN) || (link.op == GT && than == INT64_MAX);
                 if (none) return {false, 0, INT64_MAX, INT64_MIN};
                 if (link.op == LT || link.op == LE)
@@ -71,8 +51,6 @@ class Sequence {
         }
     };
     struct Node {
-        explicit Node(int64_t &work) : reached(work) {}
-
         size_t parent = 0, place = 0;  // its place among those that hang on its parent on that side
         size_t last = 0;               // the last element of its stretch
         std::vector<size_t> before, after;  // what hangs on it
@@ -81,28 +59,45 @@ class Sequence {
         Reached reached;
         std::vector<Reached> waiting;  // events that have so many of `after`, not the next
         int64_t beyond = 0;            // its stretch must begin after this time
+        std::vector<size_t> compared;  // the columns by which its events are compared
+        Grown<int64_t> fresh;          // its events that are yet to be reached; of the last one, the newest
     };
 
-    std::vector<List> lists;
+    Events events;  // of all elements: most streams have events that fit several
     std::vector<Node> nodes;
     std::vector<size_t> order;  // in which elements are bound; whatever follows a stretch comes first
-    std::vector<int64_t> bound, rows, found, ways;  // events of a match, and their rows
+    std::vector<int64_t> bound, found, ways;  // the events of a match, and of all
     int64_t window = 0, earliest = INT64_MIN / 2, work = 0, most_work = 0;
     size_t most_found = 0;
 
-    int64_t time(size_t element) const { return lists[element].time(bound[element]); }
+    int64_t time(size_t element) const { return events.time(bound[element]); }
+
+    // Returns the number of the first event at this time or later.
+    int64_t from(int64_t time) const {
+        return events.gone + (std::lower_bound(events.times.begin(), events.times.end(), time) - events.times.begin());
+    }
+
+    // Adds to an element the events that fit it, without those that lack what they are compared by.
+    static void add(Node &node, const std::vector<std::pair<Ints, Bytes>> &columns, const Ints &fits, int64_t first) {
+        std::vector<const uint8_t *> flags;
+        for (size_t column : node.compared)
+            if (columns[column].second.data) flags.push_back(columns[column].second.data);
+        for (int64_t i = 0; i < fits.size; ++i) {
+            int64_t place = fits.data[i];
+            if (std::all_of(flags.begin(), flags.end(), [=](const uint8_t *known) { return known[place] != 0; }))
+                node.fresh.add(first + place);
+        }
+    }
 
     // --- reaching ---------------------------------------------------------------
 
     void reach(size_t element, int64_t event) {
-        const List &list = lists[element];
-        if (!list.whole(event)) return;
-        int64_t now = list.time(event), begin = now;
+        int64_t now = events.time(event), begin = now;
         const auto &before = nodes[element].before;
         for (auto one = before.rbegin(); one != before.rend(); ++one) {
             Node &node = nodes[*one];
             Reached &from = node.reached;
-            begin = from.latest(node.lookup.range(list, event), from.from(now - window), from.from(begin));
+            begin = from.latest(node.lookup.range(events, event), from.from(now - window), from.from(begin));
             if (begin < now - window) return;
         }
         settle(element, event, begin, now, 0);
@@ -111,18 +106,16 @@ class Sequence {
     // Takes an event with the first few of what hangs on it afterwards, which end at this time.
     void settle(size_t element, int64_t event, int64_t begin, int64_t end, size_t afterwards) {
         Node &node = nodes[element];
-        const List &list = lists[element];
         if (afterwards < node.after.size()) {
-            const Lookup &back = nodes[node.after[afterwards]].back;
-            node.waiting[afterwards].add(end, begin, back.key(list, event, true), back.value(list, event), event);
+            node.waiting[afterwards].add(end, begin, event);
             return;
         }
-        node.reached.add(end, begin, node.lookup.key(list, event, true), node.lookup.value(list, event), event);
+        node.reached.add(end, begin, event);
         if (element < node.parent) return;
         Reached &waiting = nodes[node.parent].waiting[node.place];
         size_t first = ways.size();
         int64_t beyond = std::max(end - window, earliest) - 1;
-        waiting.each(node.back.range(list, event), waiting.from(beyond + 1), waiting.from(begin), beyond,
+        waiting.each(node.back.range(events, event), waiting.from(beyond + 1), waiting.from(begin), beyond,
                      [&](int64_t way) {
                          ways.push_back(way);
                          return true;
@@ -135,15 +128,13 @@ class Sequence {
         }
     }
 
+    // Reaches all events. What comes before an element or after it in time is looked up by time, so
+    // elements may take turns.
     void reach() {
-        for (;;) {
-            size_t next = lists.size();
-            for (size_t e = 0; e + 1 < lists.size(); ++e)
-                if (lists[e].done < lists[e].end() &&
-                    (next == lists.size() || lists[e].time(lists[e].done) < lists[next].time(lists[next].done)))
-                    next = e;
-            if (next == lists.size()) return;
-            reach(next, lists[next].done++);
+        for (size_t element = 0; element + 1 < nodes.size(); ++element) {
+            Grown<int64_t> &fresh = nodes[element].fresh;
+            for (int64_t event : fresh) reach(element, event);
+            fresh.drop(fresh.size());
         }
     }
 
@@ -158,7 +149,7 @@ class Sequence {
             if (one == side.back()) break;
             Reached &from = node.reached;
             int64_t end = from.end();
-            Range range = node.lookup.range(lists[element], bound[element]);
+            Range range = node.lookup.range(events, bound[element]);
             int64_t way = from.first(range, from.from(beyond + 1), end, beyond);
             if (way == end) return false;
             beyond = from.ending(way);
@@ -171,25 +162,20 @@ class Sequence {
         return limit(node.after, element, time(element)) && limit(node.before, element, node.beyond);
     }
 
-    void bind(size_t element, int64_t event) {
-        bound[element] = event;
-        rows[element] = lists[element].row(event);
-    }
-
     // Binds the remaining elements; returns false if a limit is exceeded.
     bool extend(size_t number) {
         if (number == order.size()) {
             if (found.size() >= most_found) return false;
-            found.insert(found.end(), rows.begin(), rows.end());
+            found.insert(found.end(), bound.begin(), bound.end());
             return true;
         }
         size_t element = order[number];
         Node &node = nodes[element];
         Reached &from = node.reached;
-        Range range = node.lookup.range(lists[node.parent], bound[node.parent]);
+        Range range = node.lookup.range(events, bound[node.parent]);
         int64_t begin = from.from(node.beyond + 1), end = from.from(time(node.last + 1));
         return from.each(range, begin, end, node.beyond, [&](int64_t way) {
-            bind(element, from.event(way));
+            bound[element] = from.event(way);
             for (const Link &link : node.checks)
                 if (!fits(link)) return work < most_work;
             return work < most_work && (!limit(element) || extend(number + 1));
@@ -197,8 +183,8 @@ class Sequence {
     }
 
     bool fits(const Link &link) const {
-        return compared(link.op, lists[link.element].value(link.own, bound[link.element]),
-                        lists[link.other].value(link.column, bound[link.other]));
+        return compared(link.op, events.value(link.own, bound[link.element]),
+                        events.value(link.column, bound[link.other]));
     }
 
     // --- the tree ---------------------------------------------------------------
@@ -224,8 +210,6 @@ class Sequence {
     size_t arrange(size_t element, size_t last) {
         Node &node = nodes[element];
         node.last = last;
-        node.waiting.clear();
-        for (size_t i = 0; i < node.after.size(); ++i) node.waiting.emplace_back(work);
         order.push_back(element);
         for (auto one = node.after.rbegin(); one != node.after.rend(); ++one) last = arrange(*one, last) - 1;
         if (last != element) throw std::out_of_range("elements that hang on each other crosswise");
@@ -246,10 +230,8 @@ class Sequence {
         for (const Link &link : links)
             if (bounds(link) && (best == nullptr || alike(link) > alike(*best))) best = &link;
         for (const Link &link : links) {
-            if (link.op == EQ)
-                lookup.equal.push_back(link);
-            else if (bounds(link) && link.own == best->own)
-                lookup.bounds.push_back(link);
+            if (link.op == EQ || (bounds(link) && link.own == best->own))
+                lookup.add(link);
             else
                 rest.push_back(link);
         }
@@ -268,11 +250,11 @@ class Sequence {
             Link link{d[0], static_cast<size_t>(d[1]), static_cast<size_t>(d[2]), static_cast<size_t>(d[3]),
                       static_cast<size_t>(d[4])};
             if (d[0] < LT || d[0] > NE || link.element >= count || link.other >= count ||
-                link.element == link.other || link.own >= lists[link.element].values.size() ||
-                link.column >= lists[link.other].values.size())
+                link.element == link.other || link.own >= events.values.size() ||
+                link.column >= events.values.size())
                 throw std::out_of_range("a link to nowhere");
-            lists[link.element].compared.push_back(link.own);
-            lists[link.other].compared.push_back(link.column);
+            nodes[link.element].compared.push_back(link.own);
+            nodes[link.other].compared.push_back(link.column);
             if (link.element + 1 < count && nodes[link.element].parent == link.other)
                 from[link.element].push_back(link);
             else if (link.other + 1 < count && nodes[link.other].parent == link.element)
@@ -289,53 +271,51 @@ class Sequence {
             const std::vector<Link> &equal = node.lookup.equal;
             if (equal.size() > 1) node.checks.insert(node.checks.end(), equal.begin(), equal.end());
         }
-        for (List &list : lists) {
-            std::sort(list.compared.begin(), list.compared.end());
-            list.compared.erase(std::unique(list.compared.begin(), list.compared.end()), list.compared.end());
+        for (Node &node : nodes) {
+            std::sort(node.compared.begin(), node.compared.end());
+            node.compared.erase(std::unique(node.compared.begin(), node.compared.end()), node.compared.end());
+            bool begun = !node.before.empty(), ended = !node.after.empty();
+            node.reached = Reached(events, node.lookup.own, begun, ended, work);
+            for (size_t i = 0; i < node.after.size(); ++i)
+                node.waiting.emplace_back(events, nodes[node.after[i]].back.own, true, i > 0, work);
         }
         return decided;
     }
 
   public:
     // Arguments: for each element the one on which it hangs; links of op, element, column, other
-    // element and its column; the number of columns of each element; the window.
+    // element and its column; the number of columns of an event; the window.
     // Returns whether lookups decide all links.
     PyObject *configure(PyObject *args) {
-        PyObject *parents_, *links_, *widths_;
-        long long window_;
-        if (!PyArg_ParseTuple(args, "OOOL", &parents_, &links_, &widths_, &window_)) throw Raised();
-        Ints parents(parents_), links(links_), widths(widths_);
-        widths.want(parents.size);
-        if (parents.size == 0 || window_ < 0) throw std::out_of_range("a sequence without an end");
+        PyObject *parents_, *links_;
+        long long width, window_;
+        if (!PyArg_ParseTuple(args, "OOLL", &parents_, &links_, &width, &window_)) throw Raised();
+        Ints parents(parents_), links(links_);
+        if (parents.size == 0 || width < 0 || window_ < 0) throw std::out_of_range("a sequence without an end");
         window = window_;
         auto count = static_cast<size_t>(parents.size);
-        lists = std::vector<List>(count);
-        nodes.clear();
-        for (size_t i = 0; i < count; ++i) nodes.emplace_back(work);
+        events = Events();
+        events.values.resize(static_cast<size_t>(width));
+        nodes = std::vector<Node>(count);
         bound.assign(count, 0);
-        rows.assign(count, 0);
-        for (size_t e = 0; e < count; ++e) {
-            lists[e].values.resize(static_cast<size_t>(std::max<int64_t>(widths.data[e], 0)));
-            lists[e].flags.resize(lists[e].values.size());
-        }
         hang(parents);
         return PyBool_FromLong(tie(links));
     }
 
-    // Appends events of an element, in order: times, rows, and for each column values and flags.
+    // Appends events, in order: the number of the first one, times, for each column values and flags, and
+    // for each element the places among them of those that fit it.
     PyObject *append(PyObject *args) {
-        long long element;
-        PyObject *times_, *rows_, *columns_;
-        if (!PyArg_ParseTuple(args, "LOOO", &element, &times_, &rows_, &columns_)) throw Raised();
-        if (element < 0 || element >= static_cast<int64_t>(lists.size()))
-            throw std::out_of_range("an element that is not there");
-        List &own = lists[static_cast<size_t>(element)];
-        Ints times(times_), rows(rows_);
-        rows.want(times.size);
-        Py_ssize_t columns = PyTuple_Size(columns_);
-        if (columns < 0) throw Raised();
-        if (static_cast<size_t>(columns) != own.values.size())
-            throw std::out_of_range("columns of another element");
+        long long first;
+        PyObject *times_, *columns_, *fits_;
+        if (!PyArg_ParseTuple(args, "LOOO", &first, &times_, &columns_, &fits_)) throw Raised();
+        Ints times(times_);
+        if (events.end() == 0) events.gone = first;
+        if (first != events.end()) throw std::out_of_range("events that do not follow");
+        if (events.times.size() + times.size > most_events) throw std::length_error("too many events");
+        Py_ssize_t columns = PyTuple_Size(columns_), elements = columns < 0 ? -1 : PyTuple_Size(fits_);
+        if (elements < 0) throw Raised();
+        if (static_cast<size_t>(columns) != events.values.size() || static_cast<size_t>(elements) != nodes.size())
+            throw std::out_of_range("events of another sequence");
         std::vector<std::pair<Ints, Bytes>> given;
         for (Py_ssize_t i = 0; i < columns; ++i) {
             PyObject *values_, *flags_;
@@ -344,53 +324,55 @@ class Sequence {
             given.back().first.want(times.size);
             given.back().second.want(times.size);
         }
-        own.times.add(times.data, times.size);
-        own.rows.add(rows.data, times.size);
-        for (size_t i = 0; i < given.size(); ++i) {
-            const Bytes &flags = given[i].second;
-            own.values[i].add(given[i].first.data, times.size);
-            if (flags.data)
-                own.flags[i].add(flags.data, times.size);
-            else
-                own.flags[i].add(times.size, 1);
+        std::vector<Ints> fits;
+        for (Py_ssize_t e = 0; e < elements; ++e) {
+            fits.emplace_back(PyTuple_GetItem(fits_, e));
+            for (int64_t i = 0; i < fits.back().size; ++i)
+                if (fits.back().data[i] < 0 || fits.back().data[i] >= times.size)
+                    throw std::out_of_range("an event that is not there");
         }
+        events.times.add(times.data, times.size);
+        for (size_t i = 0; i < given.size(); ++i) events.values[i].add(given[i].first.data, times.size);
+        Grown<int64_t> &last = nodes.back().fresh;
+        last.drop(last.size());
+        for (size_t e = 0; e < nodes.size(); ++e) add(nodes[e], given, fits[e], first);
         Py_RETURN_NONE;
     }
 
-    // Finds the matches whose last event is one of the newest `ends`; returns their number, or None if
-    // that takes more than `most_work`, or there are more than `most` matches.
+    // Finds the matches whose last event is of the newest that were appended, and has this number or a
+    // higher one; returns how many, or None if that takes more work than `most_work`, or there are more
+    // than `most` matches.
     PyObject *search(PyObject *args) {
-        long long ends, work_, most;
-        if (!PyArg_ParseTuple(args, "LLL", &ends, &work_, &most)) throw Raised();
-        if (lists.empty()) throw std::out_of_range("a sequence without an end");
-        const List &last = lists.back();
-        if (ends < 0 || ends > last.times.size()) throw std::out_of_range("more events than there are");
+        long long first, work_, most;
+        if (!PyArg_ParseTuple(args, "LLL", &first, &work_, &most)) throw Raised();
+        if (nodes.empty()) throw std::out_of_range("a sequence without an end");
         reach();
-        auto count = static_cast<int64_t>(lists.size());
+        auto count = static_cast<int64_t>(nodes.size());
         most_work = work + work_, most_found = static_cast<size_t>(std::min<int64_t>(most, INT64_MAX / count) * count);
         found.clear();
-        for (int64_t event = last.end() - ends; event < last.end(); ++event) {
-            if (!last.whole(event)) continue;
-            bind(lists.size() - 1, event);
-            nodes.back().beyond = std::max(last.time(event) - window, earliest) - 1;
-            if (limit(lists.size() - 1) && !extend(1)) {
+        size_t last = nodes.size() - 1;
+        for (int64_t event : nodes[last].fresh) {
+            if (event < first) continue;
+            bound[last] = event;
+            nodes[last].beyond = std::max(events.time(event) - window, earliest) - 1;
+            if (limit(last) && !extend(1)) {
                 std::vector<int64_t>().swap(found);
                 Py_RETURN_NONE;
             }
         }
-        return PyLong_FromSize_t(found.size() / lists.size());
+        return PyLong_FromSize_t(found.size() / nodes.size());
     }
 
-    // Writes the rows of the matches found, element by element, counted from `gone`.
+    // Writes the events of the matches found, element by element, counted from `gone`.
     PyObject *take(PyObject *args) {
         PyObject *out_;
         long long gone;
         if (!PyArg_ParseTuple(args, "OL", &out_, &gone)) throw Raised();
         Out out(out_, true);
         out.want(static_cast<int64_t>(found.size()));
-        size_t count = lists.empty() ? 0 : found.size() / lists.size();
-        for (size_t e = 0; e < lists.size(); ++e)
-            for (size_t i = 0; i < count; ++i) out.data[e * count + i] = found[i * lists.size() + e] - gone;
+        size_t count = nodes.empty() ? 0 : found.size() / nodes.size();
+        for (size_t e = 0; e < nodes.size(); ++e)
+            for (size_t i = 0; i < count; ++i) out.data[e * count + i] = found[i * nodes.size() + e] - gone;
         std::vector<int64_t>().swap(found);
         Py_RETURN_NONE;
     }
@@ -403,20 +385,17 @@ class Sequence {
         long long earliest_;
         if (!PyArg_ParseTuple(args, "L", &earliest_)) throw Raised();
         earliest = std::max<int64_t>(earliest, earliest_);
-        for (List &own : lists) {
-            const int64_t *times = own.times.data();
-            int64_t count = std::lower_bound(times, times + own.times.size(), earliest) - times;
-            own.times.drop(count);
-            own.rows.drop(count);
-            for (auto &values : own.values) values.drop(count);
-            for (auto &flags : own.flags) flags.drop(count);
-            own.gone += count;
-            own.done = std::max(own.done, own.gone);
-        }
+        int64_t needed = earliest;  // events that wait for later ones are found by the end of these
         for (Node &node : nodes) {
             node.reached.forget(earliest);
             for (Reached &one : node.waiting) one.forget(earliest);
+            if (!node.waiting.empty()) needed = earliest - window;
+            node.fresh.drop(std::lower_bound(node.fresh.begin(), node.fresh.end(), from(earliest)) - node.fresh.begin());
         }
+        int64_t count = from(needed) - events.gone;
+        events.times.drop(count);
+        for (auto &values : events.values) values.drop(count);
+        events.gone += count;
         Py_RETURN_NONE;
     }
 };

@@ -133,7 +133,7 @@ class CompiledSearch:
         self.running = kernel.forget(max(min(new, FAR), -FAR), over)
         self.kept.expire(new)
         if self._keys.many:
-            numbers = np.empty(len(self._keys.known), np.int64)
+            numbers = np.empty(len(self._keys), np.int64)
             self._keys.keep(numbers[: kernel.retain(numbers)])
 
     def _runs(self, batch: EventBatch, fits: list[Ints], new: int) -> Iterator[Found]:

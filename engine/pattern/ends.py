@@ -27,7 +27,7 @@ from seustream.engine.pattern.batch import EventBatch
 from seustream.engine.pattern.columns import Bools, Ints
 from seustream.engine.pattern.found import Found
 from seustream.engine.pattern.kept import KeptEvents
-from seustream.engine.pattern.keys import PartitionKeys
+from seustream.engine.pattern.keys import NumberedKeys
 from seustream.engine.pattern.links import PatternLink, link, near
 from seustream.engine.pattern.lists import FAR
 from seustream.engine.pattern.tree import SequenceTree, Side
@@ -58,10 +58,11 @@ class SequenceEnds:
         for one in self.tree.links:
             for _, side in (one.one, one.other):
                 self._sides.setdefault(side, len(self._sides))
+        self._newest = 0  # the number of the first event added last
         self._begin()
 
     def _begin(self) -> None:
-        self._codes, self._keys = native.Codes(), PartitionKeys(self._query.partition)
+        self._codes, self._keys = native.Codes(), NumberedKeys(self._query.partition)
         self._kernel = native.Sequence()
         links = [
             (int(link.op), e, self._sides[side], other, self._sides[its])
@@ -71,7 +72,7 @@ class SequenceEnds:
         self._decided = self._kernel.configure(
             np.array(self.tree.parents, np.int64),
             np.array(links, np.int64).reshape(-1),
-            np.full(len(self.tree.parents), len(self._sides), np.int64),
+            len(self._sides),
             min(self._query.window or 0, FAR),
         )
         self._faulty, self._pause, self._next_pause = False, 0, 1
@@ -88,23 +89,19 @@ class SequenceEnds:
 
     def add(self, kept: KeptEvents, batch: EventBatch, fits: Sequence[Ints]) -> None:
         """Adds events that have just been kept."""
-        known = self._codes.count() + len(self._keys.known)
+        self._newest = kept.gone + len(kept) - len(batch)
+        known = self._codes.count() + len(self._keys)
         if known > _MOST_CODES + 8 * len(kept) and (log := kept.log) is not None:
             self._begin()
             self._append(log, kept.rows, kept.gone)
         else:
-            self._append(batch, fits, kept.gone + len(kept) - len(batch))
+            self._append(batch, fits, self._newest)
 
     def _append(self, batch: EventBatch, fits: Sequence[Ints], first: int) -> None:
         if not len(batch) or self._faulty:
             return
-        columns = [self._numbers(side, batch) for side in self._sides]
-        for element, rows in enumerate(fits):
-            if len(rows):
-                own = tuple(
-                    [(n[rows], None if flags is None else flags[rows]) for n, flags in columns]
-                )
-                self._kernel.append(element, batch.ts[rows], rows + first, own)
+        columns = tuple([self._numbers(side, batch) for side in self._sides])
+        self._kernel.append(first, batch.ts, columns, tuple(fits))
 
     def _numbers(self, side: Side, batch: EventBatch) -> Numbers:
         """Returns the numbers of one side of comparisons, for each event. Faults count where events
@@ -123,19 +120,16 @@ class SequenceEnds:
         values, flags = numbers(found, self._codes)
         return (values, flags) if apart is None else (apart.bounds(values), flags)
 
-    def search(
-        self, kept: KeptEvents, ends: int, most: int | None = None
-    ) -> tuple[bool, Found | None]:
-        """Returns whether the search was done, and the matches that end with the newest `ends`
-        events of the last element, in order. It gives up on more than `most` matches, unless it is
-        `sure` also on too much work."""
+    def search(self, kept: KeptEvents, most: int | None = None) -> tuple[bool, Found | None]:
+        """Returns whether the search was done, and the matches that end with the events added last, in
+        order. It gives up on more than `most` matches, unless it is `sure` also on too much work."""
         if self._faulty or self._pause:
             self._pause = max(self._pause - 1, 0)
             return False, None
         work, limit = FAR, FAR if most is None else most
         if not self.sure:
             work, limit = _MOST_WORK, min(limit, _MOST_FOUND)
-        count = self._kernel.search(ends, work, limit)
+        count = self._kernel.search(self._newest, work, limit)
         if count is None:
             self._pause, self._next_pause = self._next_pause, 2 * self._next_pause
             return False, None

@@ -25,7 +25,8 @@ class KeptEvents:
     arrived. `ordered` is whether they arrived in the order of their times."""
 
     def __init__(self, meaning: Meaning) -> None:
-        self._lists = [Growing() for _ in meaning.query.elements]  # counts forgotten events too
+        # Of the numbers of events, which count the forgotten ones too, 32 bits are enough.
+        self._lists = [Growing(np.uint32) for _ in meaning.query.elements]
         self.gone = self.came = 0
         self.ordered, self._newest = True, -1
         self._meaning, self._query = meaning, meaning.query
@@ -38,7 +39,7 @@ class KeptEvents:
 
     @property
     def rows(self) -> list[Ints]:
-        return [rows.view - self.gone for rows in self._lists]
+        return [(rows.view - _bits(self.gone)).astype(np.int64) for rows in self._lists]
 
     def fills(self, elements: Iterable[int]) -> bool:
         """Returns whether each of these elements has an event."""
@@ -84,7 +85,7 @@ class KeptEvents:
             fits = [places[rows] for rows in fits]
         for element, rows in enumerate(fits):
             if len(rows):
-                self._lists[element].append(rows + (self.gone + self._size))
+                self._lists[element].append((rows + (self.gone + self._size)).astype(np.uint32))
         if len(batch):
             self._pieces.append(batch)
             self._size += len(batch)
@@ -107,9 +108,13 @@ class KeptEvents:
             self._pieces[0] = first.take(slice(cut, None))
             gone += cut
         if gone:
-            self._size -= gone
-            self.gone += gone
             for rows in self._lists:
                 if len(rows):
-                    rows.drop(int(rows.view.searchsorted(self.gone)))
+                    rows.drop(int((rows.view - _bits(self.gone)).searchsorted(gone)))
+            self._size -= gone
+            self.gone += gone
         return min(earliest, FAR)
+
+
+def _bits(number: int) -> np.uint32:
+    return np.uint32(number & 0xFFFFFFFF)

@@ -107,7 +107,7 @@ class ColumnSearch:
         if ends and len(self.kept) and not self._query.empty:
             done, found = False, None
             if self._ends is not None and (self._ends.sure or len(fits[last]) <= _FEW_ENDS):
-                done, found = self._ends.search(self.kept, len(fits[last]), self._most)
+                done, found = self._ends.search(self.kept, self._most)
             if found is not None:
                 yield found
             if not done:

@@ -255,7 +255,7 @@ class RowOperator:
         if rows.anchored(self.query.pattern) or self.watermark == END_OF_STREAM:
             return
         self._keep(self._needed())
-        numbers = np.empty(len(self._keys.known), np.int64)
+        numbers = np.empty(len(self._keys), np.int64)
         kept = numbers[: self._search.retain(self.query.counts, numbers)]
         self._keys.keep(kept)
         self._log.renumber(kept)

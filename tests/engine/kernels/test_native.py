@@ -332,31 +332,37 @@ def test_sequences(seed: int) -> None:
     ]  # fmt: skip
     kernel = native.Sequence()
     flat = np.array(in_both_directions(links, parents), np.int64).reshape(-1)
-    kernel.configure(np.array(parents), flat, np.full(count, 2), window)
+    kernel.configure(np.array(parents), flat, 2, window)
     kept: list[list[tuple[int, int, tuple[int | None, ...]]]] = [[] for _ in range(count)]
     now = number = 0
     for _ in range(int(chance.integers(1, 60))):
-        fresh = [0] * count
+        first, added, events = number, [0] * count, []
         for _ in range(int(chance.integers(0, 6))):
             now += int(chance.integers(0, 4))
-            element = int(chance.integers(0, count))
             values = tuple(
                 int(chance.integers(0, 4)) if chance.random() < 0.9 else None for _ in range(2)
             )
-            kept[element].append((now, number, values))
-            known = np.array([value is not None for value in values], np.uint8)
-            columns = tuple(
-                (
-                    np.array([value or 0]),
-                    None if known.all() and seed % 2 else known[i : i + 1].copy(),
-                )
-                for i, value in enumerate(values)
-            )
-            kernel.append(element, np.array([now]), np.array([number]), columns)
-            number, fresh[element] = number + 1, fresh[element] + 1
+            fits = chance.random(count) < (0.3 if seed % 3 else 1 / count)
+            events.append((now, values, fits))
+            for element in fits.nonzero()[0]:
+                kept[element].append((now, number, values))
+                added[element] += 1
+            number += 1
+        columns = []
+        for i in range(2):
+            flags = np.array([values[i] is not None for _, values, _ in events], np.uint8)
+            every = flags.all() and seed % 2
+            numbers = np.array([values[i] or 0 for _, values, _ in events], np.int64)
+            columns.append((numbers, None if every else flags))
+        places = tuple(
+            np.array([at for at, event in enumerate(events) if event[2][e]], np.int64)
+            for e in range(count)
+        )
+        times = np.array([event[0] for event in events], np.int64)
+        kernel.append(first, times, tuple(columns), places)
         expected = {
             tuple(event[1] for event in events)
-            for events in itertools.product(*kept[:-1], kept[-1][len(kept[-1]) - fresh[-1] :])
+            for events in itertools.product(*kept[:-1], kept[-1][len(kept[-1]) - added[-1] :])
             if all(one[0] < two[0] for one, two in itertools.pairwise(events))
             and events[0][0] >= events[-1][0] - window
             and all(
@@ -365,12 +371,12 @@ def test_sequences(seed: int) -> None:
                 for op, one, own, other, its in links
             )
         }
-        rows = found_by(kernel, fresh[-1], count)
+        rows = found_by(kernel, first, count)
         assert len(rows) == len(expected)
         assert set(map(tuple, rows)) == expected
         if len(rows) > 1:
-            assert kernel.search(fresh[-1], 1 << 30, len(rows) - 1) is None
-        assert expected <= {()} or count == 1 or kernel.search(fresh[-1], 0, 1 << 20) is None
+            assert kernel.search(first, 1 << 30, len(rows) - 1) is None
+        assert expected <= {()} or count == 1 or kernel.search(first, 0, 1 << 20) is None
         kernel.forget(now - window)
         kept = [[event for event in some if event[0] >= now - window] for some in kept]
 
@@ -413,9 +419,9 @@ def in_both_directions(links: list[Link], parents: list[int]) -> list[Link]:
     return found
 
 
-def found_by(kernel: native.Sequence, ends: int, count: int) -> list[list[int]]:
-    """Returns the matches that end with one of so many events."""
-    matches = kernel.search(ends, 1 << 30, 1 << 20)
+def found_by(kernel: native.Sequence, first: int, count: int) -> list[list[int]]:
+    """Returns the matches that end with one of the newest events, from a number on."""
+    matches = kernel.search(first, 1 << 30, 1 << 20)
     assert matches is not None
     rows = np.empty((count, matches), np.int64)
     kernel.take(rows, 0)
@@ -438,29 +444,59 @@ def test_sequences_of_many_events(seed: int) -> None:
             links.append((int(chance.choice([0, 2, 3, 4])), one, 1, other, 1))
     kernel = native.Sequence()
     flat = np.array(in_both_directions(links, parents), np.int64).reshape(-1)
-    assert kernel.configure(np.array(parents), flat, np.full(count, 2), window)
+    assert kernel.configure(np.array(parents), flat, 2, window)
+    numbers: list[Ints] = [np.empty(0, np.int64)] * count
     times: list[Ints] = [np.empty(0, np.int64)] * count
     values: list[Ints] = [np.empty((2, 0), np.int64)] * count
-    now = 0
+    now = first = 0
+    both = 0.0 if seed % 2 else 0.1  # the share of events that fit other elements, too
     for _ in range(5):
         size = int(chance.integers(500, 2_000))
         fresh = np.sort(chance.integers(now + 1, now + 2_000, size))
-        now, element = now + 2_000, chance.integers(0, count, size)
+        now, element, fits = now + 2_000, chance.integers(0, count, size), list[Ints]()
+        given = np.array([chance.integers(0, most, size) for most in columns])
         for e in range(count):
-            own = fresh[element == e]
-            given = np.array([chance.integers(0, most, len(own)) for most in columns])
-            rows = np.arange(len(times[e]), len(times[e]) + len(own))
-            kernel.append(e, own, rows, tuple((column, None) for column in given))
-            times[e] = np.concatenate((times[e], own))
-            values[e] = np.concatenate((values[e], given), axis=1)
-        ends = int((element == count - 1).sum())
+            own = (element == e) | (chance.random(size) < both)
+            fits.append(own.nonzero()[0])
+            numbers[e] = np.concatenate((numbers[e], first + fits[e]))
+            times[e] = np.concatenate((times[e], fresh[own]))
+            values[e] = np.concatenate((values[e], given[:, own]), axis=1)
+        kernel.append(first, fresh, tuple((column, None) for column in given), tuple(fits))
+        begin, first = first, first + size
         if chance.random() < 0.3:
             continue  # it catches up later
-        expected = joined(times, values, parents, links, window, ends)
-        found = np.array(found_by(kernel, ends, count), np.int64).reshape(-1, count)
+        expected = joined(times, values, parents, links, window, len(fits[-1]))
+        expected = np.stack([numbers[e][expected[:, e]] for e in range(count)], axis=1)
+        found = np.array(found_by(kernel, begin, count), np.int64).reshape(-1, count)
         assert len(found) == len(expected)
         assert np.array_equal(found[np.lexsort(found.T)], expected[np.lexsort(expected.T)])
         kernel.forget(now + 1 - window)
+
+
+def test_sequences_of_very_many_events() -> None:
+    """A window of so many events that they are numbered in 32 bits, and numbers beyond those."""
+    chance = np.random.default_rng(11)
+    size, first = 300_000, (1 << 32) - 100_000
+    values = np.stack([chance.integers(0, 10_000, size), chance.integers(0, 1_000, size)])
+    kernel = native.Sequence()
+    links = np.array([1, 0, 0, 1, 0, 2, 0, 1, 1, 1], np.int64)  # a.0 = b.0 and a.1 > b.1
+    kernel.configure(np.array([1, -1]), links, 2, 2 * size)
+    times = np.arange(size)
+    none = np.empty(0, np.int64)
+    kernel.append(first, times, tuple((column, None) for column in values), (times, none))
+    kernel.search(first, 1 << 40, 1 << 20)
+    for now in (size, size + 100):
+        kernel.forget(now - size)
+        ends = np.stack([chance.integers(0, 10_000, 100), chance.integers(0, 1_000, 100)])
+        begin, later = first + now, now + np.arange(100)
+        columns = tuple((column, None) for column in ends)
+        kernel.append(begin, later, columns, (none, np.arange(100)))
+        found = np.array(found_by(kernel, begin, 2), np.int64)
+        there = values[:, now - size :]
+        who, which = ((there[0] == ends[0][:, None]) & (there[1] > ends[1][:, None])).nonzero()
+        expected = np.stack([first + now - size + which, begin + who], axis=1)
+        assert len(expected) > 100
+        assert np.array_equal(found[np.lexsort(found.T)], expected[np.lexsort(expected.T)])
 
 
 def joined(
@@ -504,9 +540,21 @@ def joined(
 )
 def test_trees_that_are_none(parents: list[int], links: list[Link]) -> None:
     with pytest.raises(RuntimeError):
-        native.Sequence().configure(
-            np.array(parents), np.array(links, np.int64).reshape(-1), np.full(len(parents), 1), 5
-        )
+        native.Sequence().configure(np.array(parents), np.array(links, np.int64).reshape(-1), 1, 5)
+
+
+def test_events_that_are_none() -> None:
+    kernel, one = native.Sequence(), np.arange(1)
+    kernel.configure(np.array([1, -1]), np.empty(0, np.int64), 1, 5)
+    kernel.append(7, one, ((one, None),), (one, one))
+    with pytest.raises(RuntimeError, match="do not follow"):
+        kernel.append(9, one, ((one, None),), (one, one))
+    with pytest.raises(RuntimeError, match="not there"):
+        kernel.append(8, one, ((one, None),), (one + 1, one))
+    with pytest.raises(RuntimeError, match="another sequence"):
+        kernel.append(8, one, (), (one, one))
+    with pytest.raises(RuntimeError, match="another sequence"):
+        kernel.append(8, one, ((one, None),), (one,))
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -136,22 +137,53 @@ Cs, none fits both."""
 def test_dead_ends_are_not_looked_at(where: str, steps: int) -> None:
     """Counts the events that are looked at, also those that columns test: they grow with the events,
     not with their pairs."""
-    query = query_of(f"PATTERN A a; B b; C c WHERE {where} WITHIN 1 h RETURN *")
-    tested = [looked_at(query, count, where, steps) for count in (1_200, 2_400, 4_800, 9_600)]
-    print(tested)
-    assert tested[-1] < 12 * tested[0]
-    assert tested[-1] < 40 * 9_600
-
-
-def looked_at(query: ir.PatternQuery, count: int, where: str, steps: int) -> int:
-    """Returns how many events are looked at where nothing matches."""
     a, bs, c = ARRANGED[where]
+    text = f"PATTERN A a; B b; C c WHERE {where} WITHIN 1 h RETURN *"
+    none_quadratic(text, lambda place, ts: ("ABC"[place], *(a, bs[ts % 2], c)[place]), 3, steps, 12)
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        # A B is less than a window from an A, or from a C, but no A is that near to a C.
+        ("PATTERN A a; B b; C c WHERE a.x = b.x AND b.x = c.x WITHIN {} ms RETURN *", "ABC"),
+        # Each A has a B and a C, but no C comes after a B.
+        (
+            "PATTERN A a; B b; C c; D d WHERE a.x = b.x AND a.y = c.y AND a.k = d.k"
+            " WITHIN 1 h RETURN *",
+            "ACBD",
+        ),
+    ],
+)
+@pytest.mark.parametrize("steps", [1, 40])
+def test_dead_ends_in_time_are_not_looked_at(text: str, kinds: str, steps: int) -> None:
+    none_quadratic(text, lambda place, ts: (kinds[place], 0, 0), len(kinds), steps, 32)
+
+
+Arranged = Callable[[int, int], tuple[str, float, float]]
+"""Returns the type, x and y of an event, by the part of the stream in which it is, and its time."""
+
+
+def none_quadratic(text: str, arranged: Arranged, parts: int, steps: int, times: int) -> None:
+    """Checks that with eight times the events, less than so many times is looked at."""
+    tested = []
+    for count in (1_200, 9_600):
+        query = query_of(text.format(count // 3))
+        tested.append(looked_at(query, count, arranged, parts, steps))
+    print(tested)
+    assert tested[-1] < times * tested[0]
+    assert tested[-1] < 60 * 9_600
+
+
+def looked_at(
+    query: ir.PatternQuery, count: int, arranged: Arranged, parts: int, steps: int
+) -> int:
+    """Returns how many events are looked at in a stream of several parts without a match."""
     events = []
     for ts in range(count):
-        kind = 3 * ts // count
-        x, y = (a, bs[ts % 2], c)[kind]
-        attrs = {"type": "ABC"[kind], "x": x, "y": float(y), "k": "p"}
-        events.append(Event(ts, ts, "ABC"[kind], attrs))
+        kind, x, y = arranged(parts * ts // count, ts)
+        attrs = {"type": kind, "x": x, "y": float(y), "k": "p"}
+        events.append(Event(ts, ts, kind, attrs))
     search = ColumnSearch(Meaning(query))
     assert search._ends is not None
     size, tested = count // steps, 0
@@ -224,4 +256,4 @@ def test_keys_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> No
         event = Event(ts, ts, "A", {"type": "A", "k": f"key {ts}"})
         search.add(kept, *kept.take(of_events([event], needed(query))))
         search.forget(kept.expire(ts))
-        assert len(search._keys.known) < 100
+        assert len(search._keys) < 100
