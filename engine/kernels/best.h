@@ -2,7 +2,7 @@
 #pragma once
 
 #include "codes.h"
-#include "grown.h"
+#include "few.h"
 #include "turns.h"
 
 enum Compared : int { BY_WHOLE, BY_REAL, BY_WIDE, BY_TEXT };
@@ -13,7 +13,7 @@ enum Wanted : int { LEAST, GREATEST, FIRST, LAST };
 // whose departed members are removed when they reach the top.
 class Best {
     struct State {
-        Grown<int64_t> members;
+        Few<2> members;
         int64_t gone = 0;  // departed members in the heap
     };
     Groups<State> groups;

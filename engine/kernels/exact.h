@@ -5,6 +5,7 @@
 #pragma once
 
 #include "binding.h"
+#include "few.h"
 
 #include <algorithm>
 #include <cmath>
@@ -33,32 +34,29 @@ class Exact {
         }
     };
 
-    std::vector<int64_t> limbs;
+    Few<3> limbs;
     int low = 0;  // number of limbs[0]
     uint32_t added = 0;
 
     int64_t *from(int first, int count) {
-        if (limbs.empty()) low = first;
-        if (first < low) {
-            limbs.insert(limbs.begin(), static_cast<size_t>(low - first), 0);
-            low = first;
-        }
-        size_t size = static_cast<size_t>(first - low + count);
-        if (limbs.size() < size) limbs.resize(size, 0);
+        if (is_new()) low = first;
+        int64_t front = std::max(low - first, 0), behind = first + count - low - limbs.size();
+        if (front > 0 || behind > 0) limbs.widen(front, std::max<int64_t>(behind, 0));
+        low = std::min(low, first);
         if (++added >= 1u << 30) carry();
-        return &limbs[static_cast<size_t>(first - low)];
+        return limbs.begin() + (first - low);
     }
 
     // Reduces all limbs to 32 bits except the last, which carries the sign.
     void carry() {
         added = 0;
-        if (limbs.empty()) return;
-        for (size_t i = 0; i + 1 < limbs.size(); ++i) {
+        if (is_new()) return;
+        for (int64_t i = 0; i + 1 < limbs.size(); ++i) {
             limbs[i + 1] += limbs[i] >> 32;
             limbs[i] &= MASK;
         }
         if (limbs.back() > MASK || limbs.back() < -MASK) {
-            limbs.push_back(limbs.back() >> 32);
+            limbs.add(limbs.back() >> 32);
             limbs[limbs.size() - 2] &= MASK;
         }
     }
@@ -66,7 +64,7 @@ class Exact {
     // Computes the absolute value in limbs of 32 bits; returns whether the sum is negative.
     bool absolute(std::vector<uint32_t> &found) {
         carry();
-        bool negative = !limbs.empty() && limbs.back() < 0;
+        bool negative = !is_new() && limbs.back() < 0;
         found.clear();
         int64_t rest = 0;
         for (int64_t limb : limbs) {
@@ -93,13 +91,13 @@ class Exact {
 
   public:
     // Returns whether nothing was ever added.
-    bool is_new() const { return limbs.empty(); }
+    bool is_new() const { return limbs.size() == 0; }
 
     // Adds the words of which `take` makes the same sum.
     void give(std::vector<int64_t> &words) {
         carry();
         words.push_back(low);
-        words.push_back(static_cast<int64_t>(limbs.size()));
+        words.push_back(limbs.size());
         words.insert(words.end(), limbs.begin(), limbs.end());
     }
 
@@ -108,7 +106,9 @@ class Exact {
         if (end - words < 2 || words[0] < 0 || words[0] > 4 * ONE || words[1] < 0 || words[1] > end - words - 2)
             throw std::out_of_range("no words of a sum");
         low = static_cast<int>(words[0]);
-        limbs.assign(words + 2, words + 2 + words[1]);
+        limbs = {};
+        limbs.widen(0, words[1]);
+        std::copy_n(words + 2, words[1], limbs.begin());
         added = 0;
         return words + 2 + words[1];
     }
@@ -117,7 +117,7 @@ class Exact {
     // number of the first limb.
     int64_t bytes(std::string &to) {
         carry();
-        for (size_t i = 0; i < limbs.size(); ++i)
+        for (int64_t i = 0; i < limbs.size(); ++i)
             for (int bit = 0; bit < (i + 1 < limbs.size() ? 32 : 64); bit += 8)
                 to.push_back(static_cast<char>(static_cast<uint64_t>(limbs[i]) >> bit & 0xFF));
         return low;

@@ -64,7 +64,9 @@ struct Groups {
     std::vector<State> states;
 
     void want(int64_t count) {
-        if (static_cast<int64_t>(states.size()) < count) states.resize(static_cast<size_t>(count));
+        auto most = static_cast<size_t>(count);
+        if (states.capacity() < most) states.reserve(most + most / 3);
+        if (states.size() < most) states.resize(most);
     }
     bool has(int64_t group) const { return group < static_cast<int64_t>(states.size()); }
     State &operator[](int64_t group) { return states[static_cast<size_t>(group)]; }
