@@ -79,6 +79,7 @@ _THETA: _Streams = {"R": {"x": 100_000, "u": 100}, "S": {"y": 100_000, "v": 100}
 _POINTS: _Streams = {"R": {"x": 10_000, "y": 10_000}, "S": {"x": 10_000, "y": 10_000}}
 _DISTANCE = "(R.x - S.x) * (R.x - S.x) + (R.y - S.y) * (R.y - S.y) < 5000"
 _CASE = "CASE WHEN R.x > S.y THEN mod(R.x + S.y, 2500) ELSE 0 END = 1"
+_TEXT = "CAST(R.x + S.y AS VARCHAR(9)) = '100000'"
 
 WORK = {
     "W1": Work(_TWO, ("R.a = S.a",), 500_000, 2_000),
@@ -101,7 +102,8 @@ WORK = {
     "theta large": Work(_THETA, ("R.x - 99500 > S.y AND R.u <> S.v",), 50_000, 20_000, False),
     "theta formula": Work(_THETA, ("mod(R.x + S.y, 5000) = 1",), 20_000, 2_000, False),
     "theta distance": Work(_POINTS, (_DISTANCE,), 20_000, 2_000, False),
-    "theta unknown": Work(_THETA, (_CASE,), 5_000, 2_000, False),
+    "theta case": Work(_THETA, (_CASE,), 20_000, 2_000, False),
+    "theta unknown": Work(_THETA, (_TEXT,), 5_000, 2_000, False),
     "100 results": Work(_MANY, ("R.a = S.a",), 50_000, 2_000),
 }
 PARTS = tuple(WORK)

@@ -22,7 +22,7 @@ enum class Step : int64_t {
     real_plus, real_minus, real_times, real_quotient, real_opposite, real_magnitude, root, real_least, real_greatest,
     less, equal, greater, at_least, at_most, unlike,
     real_less, real_equal, real_greater, real_at_least, real_at_most, real_unlike,
-    both, any, negation, missing, there,
+    both, any, negation, missing, there, first_there, either, choice,
     steps,
 };
 
@@ -154,6 +154,10 @@ COMPARISONS(real_, double)
 #undef COMPARISONS
 #undef COMPARISON
 
+WIDEST inline void choice(const int64_t *decides, const int64_t *a, const int64_t *b, int64_t *out, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) out[i] = decides[i] ? a[i] : b[i];
+}
+
 WIDEST inline void reals(const int64_t *a, double *out, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
         int64_t bits = a[i] < 0 ? a[i] ^ INT64_MAX : a[i];
@@ -251,8 +255,28 @@ class Formula {
                 for (int64_t k = 0; k < count; ++k) out.own[k] = is(a, k) == (step == Step::there);
                 out.there = nullptr;
                 return true;
+            case Step::first_there:
+                for (int64_t k = 0; k < count; ++k) {
+                    out.own[k] = is(a, k) ? a.whole[k] : b.whole[k];
+                    out.own_there[k] = is(a, k) || is(b, k);
+                }
+                out.there = out.own_there;
+                return true;
             default: return false;
         }
+    }
+
+    // Takes one of two values, the first where a condition is true.
+    static void choose(const Values &condition, const Values &first, const Values &second, Values &out, int64_t count) {
+        steps::choice(condition.whole, first.whole, second.whole, out.own, count);
+        out.there = nullptr;
+        if (condition.there == nullptr && first.there == nullptr && second.there == nullptr) return;
+        for (int64_t k = 0; k < count; ++k) {
+            bool chosen = condition.whole[k] && is(condition, k);
+            out.own[k] = chosen ? first.whole[k] : second.whole[k];
+            out.own_there[k] = is(chosen ? first : second, k);
+        }
+        out.there = out.own_there;
     }
 
     // Computes a strict step; returns whether a value is missing.
@@ -316,7 +340,15 @@ class Formula {
     // Follows all steps; the last one says which pairs are kept.
     const Values &followed(int64_t count) {
         size_t at = theirs.size() + ours.size();
-        for (const Made &one : made) follow(one.step, values[one.a], values[one.b], values[at], count), ++at;
+        for (const Made &one : made) {
+            if (one.step == Step::choice) {
+                const Made &both = made[one.b - theirs.size() - ours.size()];
+                choose(values[one.a], values[both.a], values[both.b], values[at], count);
+            } else if (one.step != Step::either) {
+                follow(one.step, values[one.a], values[one.b], values[at], count);
+            }
+            ++at;
+        }
         return values[at - 1];
     }
 
@@ -339,8 +371,12 @@ class Formula {
             if (one.step < Step::real || one.step >= Step::steps) throw std::out_of_range("there is no such step");
             size_t before = columns + made.size();
             if (one.a >= before || one.b >= before) throw std::out_of_range("a step before its operands");
+            auto is_either = [&](size_t of) { return of >= columns && made[of - columns].step == Step::either; };
+            if (is_either(one.a) || is_either(one.b) != (one.step == Step::choice))
+                throw std::out_of_range("a choice without two values");
             made.push_back(one);
         }
+        if (made.back().step == Step::either) throw std::out_of_range("two values without a choice");
         values = std::make_unique<Values[]>(columns + made.size());
     }
 

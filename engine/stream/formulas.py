@@ -64,6 +64,9 @@ class FormulaStep(IntEnum):
     NEGATION = 36
     MISSING = 37
     THERE = 38
+    FIRST_THERE = 39
+    EITHER = 40  # two values between which a choice is made: the first where a condition holds
+    CHOICE = 41
 
 
 _WHOLE = {
@@ -186,6 +189,8 @@ class _Formula:
             case x.Call(function="xor", takes=(_, _)):
                 first, second = (self.condition(one) for one in e.arguments)
                 return self._step(FormulaStep.UNLIKE, first, second)
+            case x.Case() | x.Call(function="coalesce"):
+                return self._chosen(e)
         raise _NoStep
 
     def _compared(self, e: x.Compare) -> _Value:
@@ -212,9 +217,13 @@ class _Formula:
         if self._is_column(e):
             column = self._column(e, to)
             return self._step(FormulaStep.REAL, column) if to == DOUBLE else column
-        if not isinstance(e, x.Call) or not e.takes or any(one != e.type for one in e.takes):
-            raise _NoStep
-        value = self._called(e)
+        match e:
+            case x.Case() | x.Call(function="coalesce"):
+                value = self._chosen(e)
+            case x.Call() if e.takes and all(one == e.type for one in e.takes):
+                value = self._called(e)
+            case _:
+                raise _NoStep
         if e.type == to or (e.type.is_integer and to == BIGINT):
             return value
         if to == DOUBLE and e.type.is_integer:
@@ -222,6 +231,18 @@ class _Formula:
         if to == DOUBLE and e.type == REAL:
             return self._step(FormulaStep.REAL, value)
         raise _NoStep
+
+    def _chosen(self, e: x.Case | x.Call) -> _Value:
+        """Returns the value of the first branch whose condition holds, or the first that is there. The
+        kernel computes all of them; if one has no value it gives up, even if it is not chosen."""
+        if isinstance(e, x.Call):
+            values = [self._operand(one, e.type) for one in e.arguments]
+            return self._folded(FormulaStep.FIRST_THERE, values)
+        found = self._operand(e.otherwise, e.type)
+        for condition, value in reversed(e.branches):
+            either = self._step(FormulaStep.EITHER, self._operand(value, e.type), found)
+            found = self._step(FormulaStep.CHOICE, self.condition(condition), either)
+        return found
 
     def _called(self, e: x.Call) -> _Value:
         if e.type == DOUBLE:

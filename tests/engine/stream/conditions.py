@@ -45,14 +45,18 @@ def made_rows(chance: random.Random, count: int, odd: float) -> dict[str, pa.Arr
 WHOLE = (
     *("({} + {})", "({} - {})", "({} * {})", "({} DIV {})", "mod({}, {})", "abs({})", "-({})"),
     *("least({}, {})", "greatest({}, {})", "({} & {})", "({} | {})"),
+    *("coalesce({}, {})", "(CASE WHEN R.i < S.i THEN {} ELSE {} END)"),
+    "(CASE WHEN R.f THEN {0} WHEN {1} > S.b THEN {0} WHEN S.f THEN {1} END)",
 )
 REAL = (
     *("({} + {})", "({} - {})", "({} * {})", "({} / {})", "abs({})", "-({})", "sqrt(abs({}))"),
     *("least({}, {})", "greatest({}, {})", "({} + R.i)", "(S.b - {})"),
+    *("coalesce(S.y, {})", "(CASE WHEN R.x > S.x THEN R.y ELSE {} END)"),
 )
 OTHER = (
     *("R.t = S.t", "R.t <> 'a'", "R.z {} S.z", "S.f", "R.f", "S.t LIKE 'a%'", "(R.f XOR S.f)"),
     *("greatest(R.z, S.z) {} S.z", "(R.i + S.i) IS NULL"),
+    *("CASE WHEN R.i {} S.i THEN R.f ELSE S.f END", "coalesce(R.i {} S.i, R.f, S.f)"),
 )
 
 

@@ -157,7 +157,7 @@ def test_a_value_that_is_missing_ends_the_search(text: str, ours: int, theirs: i
 @pytest.mark.parametrize(
     "text",
     ["upper(R.t) || S.t = 'ab'", "R.t < S.t", "R.z - S.z < INTERVAL '1' SECOND", "round(R.x + S.x) = 2",
-     "CASE WHEN R.i = S.i THEN R.f ELSE S.f END", "CAST(R.i + S.i AS varchar(9)) = '3'"],
+     "CASE WHEN R.i = S.i THEN R.t ELSE S.t END = 'a'", "CAST(R.i + S.i AS varchar(9)) = '3'"],
 )  # fmt: skip
 def test_what_the_kernel_has_no_step_for(text: str) -> None:
     assert formula_of(bound(text), frozenset({1})) is None
@@ -166,7 +166,8 @@ def test_what_the_kernel_has_no_step_for(text: str) -> None:
 @pytest.mark.parametrize(
     ("steps", "error"),
     [([], "no triples"), ([1, 0], "no triples"), ([99, 0, 0], "no such step"), ([-1, 0, 0], "no such step"),
-     ([2, 0, 2], "before its operands"), ([2, -1, 0], "before its operands")],
+     ([2, 0, 2], "before its operands"), ([2, -1, 0], "before its operands"),
+     ([41, 0, 1], "without two values"), ([40, 0, 1, 2, 0, 2], "without two values"), ([40, 0, 1], "without a choice")],
 )  # fmt: skip
 def test_steps_that_are_none(steps: list[int], error: str) -> None:
     one = np.zeros(1, np.int64)
