@@ -198,6 +198,11 @@ class LiveQueries(ABC):
         """
         with translated():
             self._more()
+        goes_on = True
+        while goes_on:
+            yield from self._handed_out()
+            with translated():
+                goes_on = self._goes_on()
         yield from self._handed_out()
         self._raise_failures()
 
@@ -381,6 +386,11 @@ class LiveQueries(ABC):
     def _more(self) -> bool:
         """Keeps the results that are certain until they are handed out; returns whether they are all
         so far. Takes the lock by itself, since it may wait."""
+
+    def _goes_on(self) -> bool:
+        """Keeps some more of the results that were certain when `_more` was called, until they are handed
+        out; returns False if there are no more."""
+        return False
 
     @abstractmethod
     def _account(self) -> Report:

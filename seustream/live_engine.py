@@ -16,6 +16,7 @@ from seustream.devices import ENGINE, device
 from seustream.engine.analyze import analyzed, read_units
 from seustream.engine.assembly import streams_read
 from seustream.engine.graph import GraphRun
+from seustream.engine.stream.operator import Answer
 from seustream.engine.meters import RunMeters
 from seustream.engine.runs import Report
 from seustream.frames import tuples_of
@@ -33,11 +34,14 @@ class EngineQueries(LiveQueries):
         self._stack = contextlib.ExitStack()
         self._device: Device | None = None
         self._run: GraphRun | None = None
+        self._answers_due: Iterator[Answer] | None = None
+        """The answers of a step that are not taken yet. They are before anything else happens."""
         self._late: dict[str, list[pa.Table]] = {}
         self._ended = set[str]()
         self._meters = RunMeters(looks=False)
 
     def _close(self) -> None:
+        self._answers_due = None
         self._stack.close()
 
     def _install(self, c: Compilation, text: str, asked: Compilation) -> list[str]:
@@ -51,6 +55,7 @@ class EngineQueries(LiveQueries):
             self._device = self._stack.enter_context(made)
         before = self._run
         if before is not None:  # what is certain is the result of these queries, not of others
+            self._settle()
             ready = [*before.advance()]
             self._found += self._timed([*self._waiting(), *ready])
         if before is not None and self._device is None and before.change(c):
@@ -105,17 +110,23 @@ class EngineQueries(LiveQueries):
         }
 
     def _push(self, stream: str, rows: pa.Table) -> None:
-        if self._run is not None:
-            self._run.push(stream, rows)
+        with self._lock:
+            self._settle()
+            if self._run is not None:
+                self._run.push(stream, rows)
 
     def _end(self, stream: str) -> None:
-        if self._run is not None:
-            self._ended.add(stream)
-            self._run.end(stream)
+        with self._lock:
+            self._settle()
+            if self._run is not None:
+                self._ended.add(stream)
+                self._run.end(stream)
 
     def _watermark(self, stream: str, timestamp: int) -> None:
-        if self._run is not None:
-            self._run.promise(stream, timestamp)
+        with self._lock:
+            self._settle()
+            if self._run is not None:
+                self._run.promise(stream, timestamp)
 
     def _waiting(self) -> Iterator[tuple[str, pa.Table]]:
         for stream, late in self._late.items():
@@ -124,15 +135,32 @@ class EngineQueries(LiveQueries):
                 late.clear()
 
     def _end_all(self) -> None:
-        rest = [] if self._run is None else [*self._run.finish()]
-        self._found += self._timed([*self._waiting(), *rest])
+        with self._lock:
+            self._settle()
+            self._found += self._timed(self._waiting())
+            if self._run is not None:
+                self._answers_due = self._run.finish()
 
     def _more(self) -> bool:
         with self._lock:
-            ready = [] if self._run is None or self._finished else [*self._run.advance()]
+            if self._answers_due is None and self._run is not None and not self._finished:
+                self._answers_due = self._run.advance()
+            return not self._goes_on()
+
+    def _goes_on(self) -> bool:
+        with self._lock:
+            for answer in self._answers_due or ():
+                self._found += self._timed([answer])
+                return True
+            self._answers_due = None
             # Late rows come behind: an error of the results loses none that wait.
-            self._found += self._timed([*ready, *self._waiting()])
-        return True
+            self._found += self._timed(self._waiting())
+            return False
+
+    def _settle(self) -> None:
+        """Takes what is left of a step."""
+        while self._answers_due is not None:
+            self._goes_on()
 
     def _account(self) -> Report:
         return Report() if self._run is None else self._run.report

@@ -60,6 +60,57 @@ def test_in_this_process() -> None:
     assert all(wanted().values())
 
 
+MANY = """
+CREATE STREAM R (a int);
+CREATE STREAM S (a int);
+REGISTER QUERY pairs AS SELECT R.a, S.a AS b FROM R, S WINDOW RANGE 3 s;
+REGISTER QUERY all_of_r AS SELECT a FROM R WINDOW NOW;
+"""
+
+
+def numbered(first: int) -> pa.Table:
+    return pa.table({"ts": range(first, first + 1_100), "a": range(first, first + 1_100)})
+
+
+@pytest.mark.parametrize("between", ["nothing", "push", "end", "statement", "finish", "leave"])
+def test_many_results_of_a_step_come_in_parts(between: str) -> None:
+    """What is done before the last part leaves no result out and gives none twice."""
+    found: dict[str, list[pa.Table]] = {"pairs": [], "all_of_r": []}
+    parts = 0
+    with ss.connect() as con:
+        con.sql(MANY)
+        for stream in "RS":
+            con.push(stream, numbered(0))
+        for name, part in con.results():
+            found[name].append(part.arrow())
+            assert not con._found or between != "nothing", "they wait to be asked for"
+            parts += name == "pairs"
+            if sum(map(len, found.values())) > 1:
+                continue
+            if between == "push":
+                con.push("R", numbered(1_100))
+            elif between == "end":
+                con.watermark("R", 1_500)
+                con.push("S", numbered(1_100))
+            elif between == "statement":
+                con.sql("REGISTER QUERY more AS SELECT a FROM S WHERE a < 0 WINDOW NOW")
+            elif between in ("finish", "leave"):
+                break
+        for read in (con.results, con.finish) if between == "leave" else (con.finish,):
+            for name, part in read():
+                found[name].append(part.arrow())
+                parts += name == "pairs"
+    assert parts > 1
+    given = {"R": [numbered(0)], "S": [numbered(0)]}
+    if between in ("push", "end"):
+        given["R" if between == "push" else "S"].append(numbered(1_100))
+    wanted = ss.run(MANY, **{name: pa.concat_tables(some) for name, some in given.items()})
+    for name, some in found.items():
+        table = pa.concat_tables(some)
+        order = [(column, "ascending") for column in table.column_names]
+        assert table.sort_by(order) == wanted[name].arrow().sort_by(order)
+
+
 def test_behind_a_bridge(tmp_path: Path) -> None:
     with bridge(tmp_path, token="secret") as (_, url):
         with pytest.raises(ss.Error, match="token"):
