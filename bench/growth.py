@@ -11,13 +11,13 @@ that of the slowest beside the largest window. A query that keeps nothing would 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from seustream.commands.bench import Measurement, measured_before
-from seustream.compiler.pipeline import Options, compile_text
+from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.engine.assembly import streams_read
 from seustream.engine.graph import GraphRun
 
@@ -69,30 +69,46 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
     return Measurement(HEAD, rows, {}, "one thread, the engine alone, seed 23")
 
 
+def compiled(query: str, kept: int) -> Compilation:
+    """Compiles a query over windows of so many rows."""
+    text = f"{STREAMS}REGISTER QUERY q AS {query.format(s=kept // 100)};"
+    return compile_text(text, options=Options(devices=0))
+
+
+def rows_of(
+    read: Container[str], came: int, size: int, kept: int, chance: np.random.Generator
+) -> dict[str, pa.Table]:
+    """Returns the next rows of the streams that a query reads."""
+    return {
+        stream: pa.table(
+            {
+                "ts": (came + np.arange(size)) * 10,
+                "k": chance.integers(0, kept // 2, size, np.int32),
+                column: chance.integers(0, 1_000, size, np.int32),
+            }
+        )
+        for stream, column in (("R", "b"), ("S", "c"))
+        if stream in read
+    }
+
+
+def step(run: GraphRun, tables: Mapping[str, pa.Table]) -> float:
+    """Takes rows, and drops the results; returns the processor time."""
+    begun = time.process_time()
+    for stream, rows in tables.items():
+        run.push(stream, rows)
+    for _ in run.advance():
+        pass
+    return time.process_time() - begun
+
+
 def _steps(query: str, kept: int) -> list[float]:
     """Returns the processor time of each step of few rows, in microseconds."""
-    text = f"{STREAMS}REGISTER QUERY q AS {query.format(s=kept // 100)};"
-    c = compile_text(text, options=Options(devices=0))
+    c = compiled(query, kept)
     run, read, chance = GraphRun(c), streams_read(c.program), np.random.default_rng(23)
     came, times = 0, list[float]()
     sizes = [AT_ONCE] * (kept // AT_ONCE) + [kept % AT_ONCE] + [ROWS] * STEPS
     for size in sizes:
-        tables = {
-            stream: pa.table(
-                {
-                    "ts": (came + np.arange(size)) * 10,
-                    "k": chance.integers(0, kept // 2, size, np.int32),
-                    column: chance.integers(0, 1_000, size, np.int32),
-                }
-            )
-            for stream, column in (("R", "b"), ("S", "c"))
-            if stream in read
-        }
+        times.append(step(run, rows_of(read, came, size, kept, chance)))
         came += size
-        begun = time.process_time()
-        for stream, rows in tables.items():
-            run.push(stream, rows)
-        for _ in run.advance():
-            pass
-        times.append(time.process_time() - begun)
     return [1e6 * took for took in times[-STEPS:]]

@@ -157,11 +157,12 @@ def run(name: str, shape: str, kept: int) -> list[float]:
         for _ in graph.advance():
             pass
         if step >= steps * (WINDOWS - 1) // WINDOWS:
-            seen.append(_resident())
+            seen.append(resident())
     return [columns, float(np.mean(seen)), float(_status("VmHWM"))]
 
 
-def _resident() -> int:
+def resident() -> int:
+    """Returns the resident memory of the process without reserves of allocators."""
     pa.default_memory_pool().release_unused()
     ctypes.CDLL(None).malloc_trim(0)
     return _status("VmRSS")

@@ -16,9 +16,9 @@ from seustream.devices import ENGINE, device
 from seustream.engine.analyze import analyzed, read_units
 from seustream.engine.assembly import streams_read
 from seustream.engine.graph import GraphRun
-from seustream.engine.stream.operator import Answer
 from seustream.engine.meters import RunMeters
 from seustream.engine.runs import Report
+from seustream.engine.stream.operator import Answer
 from seustream.frames import tuples_of
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Device

@@ -233,6 +233,10 @@ def growth() -> str:
     return _plain(results("growth"))
 
 
+def lengths() -> str:
+    return _plain(results("lengths"))
+
+
 def memory() -> str:
     """Returns the table of bytes of a live row, followed by how many times its columns they are, at best and at
     worst."""
@@ -463,7 +467,7 @@ def _from_to(low: float, high: float) -> str:
 TABLES = {
     "papers": papers,
     "joins": joins, "peers_join": partial(peers, "join"), "peers_sum": partial(peers, "sum"), "faster": faster,
-    "steps": steps, "sliding": sliding, "queries": queries, "thousandth": thousandth, "outer": outer, "growth": growth, "memory": memory, "nexmark": nexmark, "spark": spark, "engines": engines, "core": core, "below": below, "matchers": matchers, "runs": runs_of,
+    "steps": steps, "sliding": sliding, "queries": queries, "thousandth": thousandth, "outer": outer, "growth": growth, "lengths": lengths, "memory": memory, "nexmark": nexmark, "spark": spark, "engines": engines, "core": core, "below": below, "matchers": matchers, "runs": runs_of,
     "cycles": cycles, "configurations": configurations, "groups": groups, "scans": scans, "simulators": simulators, "clocks": clocks, "bitstreams": bitstreams,
     "largest": largest, "worked": worked, "benches": benches,
 }  # fmt: skip
