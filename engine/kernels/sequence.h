@@ -66,7 +66,8 @@ class Sequence {
     Events events;  // of all elements: most streams have events that fit several
     std::vector<Node> nodes;
     std::vector<size_t> order;  // in which elements are bound; whatever follows a stretch comes first
-    std::vector<int64_t> bound, found, ways;  // the events of a match, and of all
+    std::vector<int64_t> bound, found;  // the events of a match, and those of all matches
+    std::vector<int64_t> ways;          // what an event completes
     int64_t window = 0, earliest = INT64_MIN / 2, work = 0, most_work = 0;
     size_t most_found = 0;
 
@@ -128,8 +129,8 @@ class Sequence {
         }
     }
 
-    // Reaches all events. What comes before an element or after it in time is looked up by time, so
-    // elements may take turns.
+    // Reaches all events, one element after the other: what an event looks up is bounded by times, so
+    // that later events of earlier elements do not matter.
     void reach() {
         for (size_t element = 0; element + 1 < nodes.size(); ++element) {
             Grown<int64_t> &fresh = nodes[element].fresh;

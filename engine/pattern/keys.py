@@ -50,9 +50,8 @@ class PartitionKeys(NumberedKeys):
 
     def __init__(self, partition: tuple[str, ...]) -> None:
         super().__init__(partition)
-        self._known: list[
-            list[pa.Array]
-        ] = []  # pieces of columns; each has fewer keys than earlier ones
+        self._known: list[list[pa.Array]] = []
+        """Pieces of the columns, each with fewer keys than the one before."""
         self._most = _SPARE
 
     @property
