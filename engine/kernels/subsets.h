@@ -53,6 +53,7 @@ class Subsets : public Matching {
     struct Key {
         std::vector<Reached> states;
         int64_t now = INT64_MIN;
+        bool ends = false;  // whether it is among the keys with events that end matches at this time
         bool listed = false;
     };
     // The matches of one key that end at one time, one after the other.
@@ -224,6 +225,7 @@ class Subsets : public Matching {
                 }
             for (Reached &one : key.states) one.committed = one.end();
             key.now = now;
+            key.ends = false;
         }
         Node made[64];
         uint64_t which = 0;
@@ -237,8 +239,10 @@ class Subsets : public Matching {
                 key.states[i].nodes.push_back(made[i]);
                 ++held;
             }
-        if (which >> (states.size() - 1) & 1 && (ending.empty() || ending.back() != number))
+        if (which >> (states.size() - 1) & 1 && !key.ends) {
+            key.ends = true;
             ending.push_back(number);
+        }
     }
 
   public:

@@ -18,6 +18,7 @@ from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.operator import PatternOperator
 from seustream.engine.pattern.planner import supports
 from tests.engine.pattern.generate import Generator, query_of
+from tests.engine.pattern.oracle import Oracle
 from tests.engine.pattern.running import operate
 
 USING = ("ANY SUBSETS", "NEXT", "STRICT")
@@ -93,6 +94,24 @@ def test_keys_without_runs_are_forgotten(using: str, monkeypatch: pytest.MonkeyP
         found += 0 if matches is None else len(matches)
         assert len(search._keys.known) < 40
     assert found == 150
+
+
+@pytest.mark.parametrize("text", ["ANY{2} v", "A a; ANY+ v", "ANY+ v; A a"])
+def test_keys_take_turns_at_one_time(text: str) -> None:
+    """Events of a key at the end of a match are not neighbours among those of their time."""
+    query = query_of(f"PATTERN {text} PARTITION BY k WITHIN 5 ms USING ANY SUBSETS RETURN *")
+    chance = random.Random(text)
+    found = 0
+    for _ in range(60):
+        times = sorted(chance.choices(range(4), k=9))
+        events = [
+            Event(ts, seq, "A", {"type": "A", "k": chance.choice("pqr")})
+            for seq, ts in enumerate(times)
+        ]
+        got = [match.ids for match in operate(query, events, "compiled")]
+        assert sorted(got) == sorted(Oracle(query).matches(events)), events
+        found += len(got)
+    assert found > 1_000
 
 
 def test_runs_and_matches_have_limits() -> None:
