@@ -41,7 +41,7 @@ MINUTES: dict[str, tuple[float, float]] = {
     "growth": (0.3, 2),
     "joins": (3, 3),
     "largest": (12, 180),
-    "lengths": (0.1, 6),
+    "lengths": (0.1, 10),
     "memory": (0.5, 3),
     "nexmark": (5, 5),
     "outer": (0.2, 0.2),
