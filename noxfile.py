@@ -205,9 +205,9 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def patterns(session: nox.Session) -> None:
-    """Random patterns and streams on all matchers, 20,000 of them; `-- --cases N` for more."""
+    """Random patterns and streams on all matchers, 100,000 of them; `-- --cases N`."""
     install(session, "test")
-    session.run("python", "-m", "tests.engine.pattern.campaign", *session.posargs)
+    session.run("python", "-m", "tests.engine.pattern.campaign", "--jobs", "2", *session.posargs)
 
 
 @nox.session
@@ -219,9 +219,9 @@ def expressions(session: nox.Session) -> None:
 
 @nox.session
 def joins(session: nox.Session) -> None:
-    """2,000 random trees of joins, in any pieces, against DuckDB; `-- --cases N` for more."""
+    """2,000 random trees of joins, in any pieces, against DuckDB; `-- --cases N`."""
     install(session, "test")
-    session.run("python", "-m", "tests.engine.relational.joining", *session.posargs)
+    session.run("python", "-m", "tests.engine.relational.joining", "--jobs", "2", *session.posargs)
 
 
 @nox.session
@@ -235,7 +235,7 @@ def mixed(session: nox.Session) -> None:
 def groups(session: nox.Session) -> None:
     """Groups of windows, frames, parts of queries against DuckDB, 5,000 of them; `-- --cases N`."""
     install(session, "test")
-    session.run("python", "-m", "tests.engine.relational.campaign", *session.posargs)
+    session.run("python", "-m", "tests.engine.relational.campaign", "--jobs", "2", *session.posargs)
 
 
 @nox.session

@@ -6,16 +6,19 @@
     work.close()
 
 A campaign is a series of numbered cases. The first `done` ones went right: one that goes wrong ends the
-campaign.
+campaign. Most are run by `run_cases`, in several processes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import time
+import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +85,56 @@ class Work:
             "found": dict(sorted(found.items())),
         }
         FILE.write_text(json.dumps(dict(sorted(all.items())), indent=1) + "\n")
+
+
+Case = Callable[[int], Counter[str]]
+"""Runs the case with a number; returns what it counts. Any error counts as a difference."""
+
+
+def run_cases(
+    name: str,
+    whole: int,
+    case: Case,
+    arguments: Sequence[str] | None = None,
+    about: str | None = None,
+) -> int:
+    """Runs a campaign from the command line, to its end at the first block with a case that goes wrong.
+    Returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--cases",
+        type=int,
+        default=whole,
+        help="how many; with --record, up to which (%(default)s)",
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    add_options(parser)
+    options = parser.parse_args(arguments)
+    work, wrong = Work(name, options), list[str]()
+    end = options.cases if options.record else work.first + options.cases
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+        for first in work.cases(end, _BLOCK):
+            seeds = range(first, min(first + _BLOCK, end))
+            for counts, story in pool.imap(partial(_told, case), seeds, 5):
+                work.found += counts
+                wrong += [story] if story is not None else []
+            if wrong:
+                break  # and no case of its block counts as right
+    work.close(end)
+    print("\n".join(wrong))
+    print(f"{name}: {dict(work.found)}, {len(wrong)} differ")
+    return int(bool(wrong))
+
+
+def _told(case: Case, seed: int) -> tuple[Counter[str], str | None]:
+    """Returns what a case counts, and an account of what goes wrong."""
+    try:
+        return case(seed), None
+    except Exception:
+        return Counter(), f"seed {seed}\n{traceback.format_exc(-4)}"
+
+
+_BLOCK = 40
+"""Cases between two looks at the clock."""

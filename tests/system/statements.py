@@ -11,11 +11,8 @@ too, which knows nothing of watermarks or state.
 
 from __future__ import annotations
 
-import argparse
 import functools
-import multiprocessing
 import random
-import traceback
 from collections import Counter
 
 import duckdb
@@ -25,7 +22,7 @@ from seustream.compiler.pipeline import Compilation, compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice
 from seustream.engine.graph import GraphRun
-from tests.campaigns import Work, add_options
+from tests.campaigns import run_cases
 from tests.engine.relational.generate import rows_of, same
 from tests.system.statement_cases import StatementCase
 
@@ -89,18 +86,15 @@ def check(case: StatementCase, judge: Judge) -> int:
     return len(want)
 
 
-_BLOCK = 200
-"""Cases that are given to the processes at once; those of a block count together."""
-
-
-def one(seed: int) -> tuple[Counter[str], str | None]:
-    """Runs the case of a seed; returns what it was made of, and an account of what went wrong."""
+def one(seed: int) -> Counter[str]:
+    """Runs the case of a seed; returns what it was made of."""
     case = StatementCase(random.Random(seed))
     try:
         rows = check(case, _judge())
-    except Exception:  # whatever goes wrong is a difference
-        return Counter(), f"seed {seed}\n{case.text}\n{case.judged}\n{traceback.format_exc(-3)}"
-    return case.parts + Counter(rows=rows), None
+    except Exception as error:  # whatever goes wrong is a difference
+        error.add_note(f"{case.text}\n{case.judged}")
+        raise
+    return case.parts + Counter(rows=rows)
 
 
 @functools.cache
@@ -109,25 +103,5 @@ def _judge() -> Judge:
     return Judge()
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=50_000)
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
-    add_options(parser)
-    options = parser.parse_args(arguments)
-    work, wrong = Work("statements", options), list[str]()
-    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
-        for first in work.cases(options.cases, _BLOCK):
-            seeds = range(first, min(first + _BLOCK, options.cases))
-            for parts, story in pool.imap(one, seeds, 5):
-                work.found += parts
-                wrong += [story] if story is not None else []
-            if wrong:
-                break  # and no case of its block counts as right
-    work.close(options.cases)
-    print("\n".join(wrong))
-    return int(bool(wrong))
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run_cases("statements", 50_000, one, about=__doc__))

@@ -1,13 +1,15 @@
-"""Random groups of windows, frames and parts of queries against DuckDB: `python -m
-tests.engine.relational.campaign --cases 5000 --seed 0`. Prints each case that differs."""
+"""Random groups of windows, frames and parts of queries against DuckDB.
+
+python -m tests.engine.relational.campaign [--cases N] [--first SEED] [--seconds S] [--jobs N] [--record]
+"""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
-import time
+from collections import Counter
 
+from tests.campaigns import run_cases
 from tests.engine.relational import (
     test_growth_and_times,
     test_over,
@@ -32,24 +34,18 @@ CHECKS = (
 )
 
 
-def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--cases", type=int, default=5000)
-    options.add_argument("--seed", type=int, default=0)
-    chosen = options.parse_args()
-    begin, wrong = time.process_time(), 0
-    for seed in range(chosen.seed, chosen.seed + chosen.cases):
-        check, said = CHECKS[seed % len(CHECKS)], io.StringIO()
-        try:
-            with contextlib.redirect_stdout(said):
-                check(seed)
-        except Exception as error:  # any error counts as a difference
-            wrong += 1
-            print(f"{check.__module__}.{check.__name__}({seed})\n{said.getvalue()}\n{error!r}")
-    spent = time.process_time() - begin
-    print(f"{chosen.cases} cases, {wrong} differ, {spent:.0f} s of processor time")
-    return min(wrong, 1)
+def one(seed: int) -> Counter[str]:
+    """Runs the checks in turn; tells which."""
+    check, said = CHECKS[seed % len(CHECKS)], io.StringIO()
+    name = f"{check.__module__.rpartition('.')[2]}.{check.__name__}"
+    try:
+        with contextlib.redirect_stdout(said):
+            check(seed)
+    except Exception as error:
+        error.add_note(f"{name}({seed})\n{said.getvalue()}")
+        raise
+    return Counter({name.removeprefix("test_"): 1})
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run_cases("groups", 5_000, one, about=__doc__))
