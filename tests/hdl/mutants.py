@@ -3,7 +3,8 @@
     python -m tests.hdl.mutants [--only NAME ...] [--cases N] [--record]
 
 Every fault is made in a copy of the sources, in which a small device is built and put before
-`tests.hdl.judge`, or a component test. A fault that goes unnoticed survives, and that is a failure.
+`tests.hdl.judge`, or a component test. A fault that goes unnoticed survives, and that is a failure, unless
+it says why it does no harm.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Fault:
     line: str
     instead: str
     by: str | None = None  # the component test that notices what no compiled program shows
+    harmless: str | None = None  # why none can notice; such a fault is not tried, but with --only
 
 
 _GROUPING, _GROUPS = "test_grouping_and_member.py", "../cosim/test_device_groups.py"
@@ -217,7 +219,9 @@ FAULTS = [
     Fault("one who leaves is judged once more", "window.py",
           "self.forget, 0, kept)", "self.forget, 0, there)", "test_window.py"),
     Fault("none is stored while some leave", "window.py",
-          "unchanged = Signal(_PLACES), (gone_now == 0) &", "unchanged = Signal(_PLACES),", "test_window.py"),
+          "unchanged = Signal(_PLACES), (gone_now == 0) &", "unchanged = Signal(_PLACES),", "test_window.py",
+          harmless="few_were counts from the first tuple before some have left, so it tells only of places behind"
+          " the last tuple that they stay; those are empty, and only the first one that is not dead is asked"),
     Fault("the next one in the place of another", "window.py",
           "next_place & ~there", "next_place", "test_window.py"),
     Fault("room for one more than there is", "window.py",
@@ -500,6 +504,10 @@ def main() -> int:
     work, missed = campaigns.Work("mutants", options, of=f"{processor_version():08x}"), 0
     for number in work.cases(len(chosen)):
         fault = chosen[number]
+        if fault.harmless is not None and not options.only:
+            print(f"{number + 1}/{len(chosen)} {fault.file}: {fault.name}: {fault.harmless}")
+            work.found["harmless"] += 1
+            continue
         try:
             said = verdict(fault, options.cases)
         except RuntimeError as error:  # the fault is of an older processor
