@@ -163,8 +163,9 @@ class ChangeOperator:
         )
         comes = np.arange(len(rows)) >= len(left[0])
         order = lexsort((*_tuples(rows), comes, moment))
-        order = order[changing(row[order], moment[order], comes[order])]
-        columns = numbers.columns(row[order], self.frame.oldest(rows[order]))
+        oldest = self.frame.oldest(rows)
+        order = order[changing(row[order], oldest[order], moment[order], comes[order])]
+        columns = numbers.columns(row[order], oldest[order])
         return Signed(moment[order], comes[order], columns)
 
     def _numbered(self, rows: Ints, numbers: RowNumbers, faults: Faults) -> Ints:

@@ -81,7 +81,8 @@ class Leaders:
 
     def step(self, moment: int, touched: set[int], go: dict[int, int], come: list[int]) -> None:
         """Finds what changes at a moment in some groups: `go` has rows by those that remove them, in order.
-        Of equal results of these groups, as many come as go; the first ones are no changes."""
+        Of equal results of these groups that do not stay, as many come as go; the first ones are no
+        changes."""
         removed, left, new = list[tuple[int, int]](), list[int](), defaultdict[int, list[int]](list)
         group, place = self.rows.group, self.rows.place
         for by, row in go.items():
@@ -156,8 +157,11 @@ class Leaders:
         for row in enter:
             shown[result[row]][group[row]].add(row)
         for one in changed:
+            stays = set(before[one])
             after = self._rows(one, touched)
-            went = by[one] + [(len(group), row) for row in before[one]]
+            stays.intersection_update(after)
+            after = [row for row in after if row not in stays]
+            went = by[one] + [(len(group), row) for row in before[one] if row not in stays]
             equal = min(len(went), len(after))
             self.goes += [(moment, order, row) for order, row in went[equal:]]
             self.comes += [(moment, 0, row) for row in after[equal:]]

@@ -65,13 +65,25 @@ def signed(before: Ints, after: Ints, moment: Ints, rows: Callable[[Ints], Colum
     return Signed(moment[some // 2], some % 2 == 1, rows(place[some]))
 
 
-def changing(row: Ints, moment: Ints, comes: Bools) -> Bools:
-    """Returns which rows, given by number, are changes: equal ones of which one comes and one goes at the
-    same moment are none, the first ones of each side."""
+def changing(row: Ints, oldest: Ints, moment: Ints, comes: Bools) -> Bools:
+    """Returns which rows, given by number and oldest time, are changes: equal ones of which one comes and one
+    goes at the same moment are none, first those that have the same time, then the first ones of each side."""
     if not comes.any() or comes.all():
         return np.ones(len(comes), np.bool_)
     _, number = np.unique(moment, return_inverse=True)
     _, same = np.unique(number * (row.max() + 1) + row, return_inverse=True)
+    _, time = np.unique(oldest, return_inverse=True)
+    found = _unpaired(same * (int(time.max()) + 1) + time, comes)
+    some = np.flatnonzero(found)
+    found[some] = _unpaired(same[some], comes[some])
+    return found
+
+
+def _unpaired(same: Ints, comes: Bools) -> Bools:
+    """Returns which of equal things have none that comes where they go, or goes where they come."""
+    if not len(same):
+        return np.zeros(0, np.bool_)
+    _, same = np.unique(same, return_inverse=True)
     side = 2 * same + comes
     order = np.argsort(side, kind="stable")
     rank = np.empty(len(side), np.int64)
@@ -200,7 +212,9 @@ class Telling:
         moment, comes, result = self._moment.view, self._comes.view, self._result.view
         first, then = (column.view for column in self._order)
         order = lexsort((then, first, comes, moment))
-        order = order[changing(self._row.view[result[order]], moment[order], comes[order])]
+        mine = result[order]
+        row, oldest = self._row.view[mine], self._oldest.view[mine]
+        order = order[changing(row, oldest, moment[order], comes[order])]
         mine = result[order]
         rows = self._told.numbers.columns(self._row.view[mine], self._oldest.view[mine])
         return Signed(moment[order], comes[order], rows)

@@ -116,6 +116,19 @@ def test_changes_of_ranks(seed: int) -> None:
     check(seed)
 
 
+@pytest.mark.parametrize("shown", ["b", "b, rank() OVER (PARTITION BY a ORDER BY c) AS n"])
+def test_of_equal_rows_the_one_that_goes_has_its_own_time(shown: str) -> None:
+    """The other one stays, in a partition that changes at the same time."""
+    rows = pa.table(
+        {"ts": [1, 2, 10, 10], "a": pa.array([3, 4, 3, 4], pa.int32()), "b": [5.0, 5.0, 1.0, 2.0],
+         "c": ["y", "a", "x", "b"]}
+    )  # fmt: skip
+    text = f"""{DEFINITIONS}REGISTER QUERY q AS
+    SELECT {shown} FROM R QUALIFY rank() OVER (PARTITION BY a ORDER BY c) <= 1 EMIT CHANGES"""
+    found = [(row[0], row[1], *row[-2:]) for row in rows_of(at_once(text, {"R": rows})["q"])]
+    assert found == [("+", 5, 1, 1), ("+", 5, 2, 2), ("-", 5, 1, 10), ("+", 1, 10, 10)]
+
+
 @pytest.mark.parametrize("seed", range(24))
 def test_changes_of_the_first_rows_that_functions_and_qualify_give(seed: int) -> None:
     chance = random.Random(seed)
