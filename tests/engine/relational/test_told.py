@@ -53,22 +53,32 @@ def test_told_rows_beside_a_dict(seed: int) -> None:
 def test_equal_rows_that_come_and_go_at_a_moment_are_no_changes(seed: int) -> None:
     chance = random.Random(seed)
     cells = [
-        (chance.randint(0, 3), chance.randint(0, 2), chance.random() < chance.choice([0, 0.5, 1]))
+        (
+            chance.randint(0, 3),
+            chance.randint(0, 2),
+            chance.randint(-1, 1),
+            chance.random() < chance.choice([0, 0.5, 1]),
+        )
         for _ in range(chance.randint(0, 30))
     ]
-    moment, row, comes = (
+    moment, row, oldest, comes = (
         (np.array(one) for one in zip(*cells, strict=True))
         if cells
-        else [np.empty(0, np.int64)] * 3
+        else [np.empty(0, np.int64)] * 4
     )
-    keeps = changing(row, moment, comes.astype(np.bool_)).tolist()
-    there = Counter((*key, comes) for *key, comes in cells)
-    skipped, want = Counter[Any](), []
-    for *key, sign in cells:
-        skips = skipped[*key, sign] < min(there[*key, True], there[*key, False])
-        skipped[*key, sign] += skips
-        want.append(not skips)
-    assert keeps == want
+    keeps = changing(row, oldest, moment, comes.astype(np.bool_)).tolist()
+    left = range(len(cells))
+    for fields in ((0, 1, 2), (0, 1)):  # equal ones of one time, then of any
+        keys = {place: tuple(cells[place][n] for n in fields) for place in left}
+        there = Counter((keys[place], cells[place][-1]) for place in left)
+        skipped, stay = Counter[Any](), []
+        for place in left:
+            key, sign = keys[place], cells[place][-1]
+            skips = skipped[key, sign] < min(there[key, True], there[key, False])
+            skipped[key, sign] += skips
+            stay += [] if skips else [place]
+        left = stay
+    assert keeps == [place in left for place in range(len(cells))]
 
 
 def test_a_row_that_changes_goes_before_it_comes() -> None:
