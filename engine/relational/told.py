@@ -72,17 +72,19 @@ def changing(row: Ints, oldest: Ints, moment: Ints, comes: Bools) -> Bools:
         return np.ones(len(comes), np.bool_)
     _, number = np.unique(moment, return_inverse=True)
     _, same = np.unique(number * (row.max() + 1) + row, return_inverse=True)
-    _, time = np.unique(oldest, return_inverse=True)
-    found = _unpaired(same * (int(time.max()) + 1) + time, comes)
-    some = np.flatnonzero(found)
-    found[some] = _unpaired(same[some], comes[some])
+    count = np.bincount(2 * same + comes, minlength=2 * int(same.max()) + 2)
+    some = np.flatnonzero(((count[::2] > 0) & (count[1::2] > 0))[same])
+    found = np.ones(len(comes), np.bool_)
+    for times in (oldest, np.zeros_like(oldest)):
+        if len(some):
+            _, time = np.unique(times[some], return_inverse=True)
+            found[some] = _unpaired(same[some] * (int(time.max()) + 1) + time, comes[some])
+            some = some[found[some]]
     return found
 
 
 def _unpaired(same: Ints, comes: Bools) -> Bools:
     """Returns which of equal things have none that comes where they go, or goes where they come."""
-    if not len(same):
-        return np.zeros(0, np.bool_)
     _, same = np.unique(same, return_inverse=True)
     side = 2 * same + comes
     order = np.argsort(side, kind="stable")
