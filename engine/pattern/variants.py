@@ -114,7 +114,7 @@ class VariantsOperator:
 
     def _merged(self, variants: Sequence[Iterator[Rows]]) -> Iterator[Rows]:
         """Merges the parts of all variants: by time, then by variant."""
-        parts = [next(one, None) for one in variants]
+        parts = [_next(one) for one in variants]
         while any(parts):
             # Of the parts that end first, that of the first variant goes whole. A later variant may
             # have to wait with rows of the same time.
@@ -133,7 +133,7 @@ class VariantsOperator:
             yield self._together(given)
             for number, part in enumerate(parts):
                 if part is not None and not len(part[1]):
-                    parts[number] = next(variants[number], None)
+                    parts[number] = _next(variants[number])
 
     def _placed(self, variant: ir.PatternQuery, match: Match) -> tuple[Any, ...]:
         by_place = dict(zip(variant.places, match.groups, strict=True))
@@ -181,3 +181,8 @@ class VariantsOperator:
             one.restore(plain)
         self._skipping = state.skipping_of(self.query, stored["skipping"])
         self._counted = stored["counted"]
+
+
+def _next(parts: Iterator[Rows]) -> Rows | None:
+    """Returns the next part that has rows: a match of groups may have none."""
+    return next((part for part in parts if len(part[1])), None)
