@@ -84,7 +84,7 @@ template <uint32_t held> class Few {
         const int64_t before = size(), after = front + before + behind;
         if (after > room())
             move(after, front);
-        else
+        else if (front > 0)
             std::copy_backward(begin(), end(), end() + front);
         std::fill_n(begin(), front, 0);
         std::fill_n(begin() + front + before, behind, 0);
