@@ -6,7 +6,9 @@ tests that run on all devices use the configurations of `contract`, whose builds
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
@@ -32,6 +34,9 @@ _BY_INSTRUCTIONS = (TINY, SHALLOW)
 _LINKED = (TINY, NARROW, SHALLOW)
 
 
+Made = TypeVar("Made", bound=Device)
+
+
 def verilated(config: DeviceConfig, trace: bool = False) -> VerilatedDevice:
     """Returns the RTL. Some configurations join all pairs by instructions, the others by rows where
     a program has few of them, as users' devices do."""
@@ -41,6 +46,14 @@ def verilated(config: DeviceConfig, trace: bool = False) -> VerilatedDevice:
         pytest.skip(f"{config.name} is not built for tests; nox -s campaign has more of them")
     device = VerilatedDevice(config, trace=trace)
     device.by_rows = config not in _BY_INSTRUCTIONS
+    return device
+
+
+def held(device: Made, seed: int) -> Made:
+    """Returns the device; ports of the RTL are held back from now on, some never, some mostly."""
+    if isinstance(device, VerilatedDevice):
+        chance = random.Random(seed)
+        device.hold(seed, *(chance.choice((0, 0.3, 0.8)) for _ in range(2)))
     return device
 
 

@@ -1,5 +1,5 @@
 """Random images that follow each other on a stream, and the output of a device, whatever it is made
-of."""
+of. Some group their results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tests.cosim.generate import (
     wide_queries,
     with_guards,
 )
-from tests.cosim.queries import Raw, Row, build, counts_as, handed_over, rows_of, run
+from tests.cosim.grouping import Folded, folded, grouped_at_random
+from tests.cosim.queries import Raw, build, counts_as, handed_over, run
 
 GROUPS = [(0, 1), (0, 1, 2), (0, 1, 2), (0, 0, 2)]
 
@@ -47,7 +48,11 @@ def swaps(seed: int, config: DeviceConfig, tuples: int = 30, images: int = 2) ->
         wide = gappy or chance.random() < 0.5
         queries = wide_queries(chance, groups, config) if wide else random_queries(chance, groups)
         tables = build(queries, groups)
-        return encode(with_guards(chance, tables) if chance.random() < 0.8 else tables, config)
+        if chance.random() < 0.8:
+            tables = with_guards(chance, tables)
+        if chance.random() < 0.5:
+            tables = grouped_at_random(chance, tables, queries)
+        return encode(tables, config)
 
     raws = (
         gappy_arrivals(chance, groups, tuples, config)
@@ -58,21 +63,25 @@ def swaps(seed: int, config: DeviceConfig, tuples: int = 30, images: int = 2) ->
     return Swaps(config, tuple(image() for _ in range(images)), raws, tuple(cuts))
 
 
-Outcome = tuple[list[Row], list[tuple[int, int, int, int]], Status]
+Outcome = tuple[Folded, list[tuple[int, int, int, int]], Status]
 
 
 def play(device: Device, case: Swaps) -> Outcome:
-    """Plays a case; returns results, tuples handed over, and counters."""
-    rows, handed = [], []
+    """Plays a case; returns results in groups and without one, tuples handed over, and counters.
+    The groups are numbered by image, since the next one may group by something else."""
+    groups, rows, handed = {}, [], []
     borders = [0, *case.cuts, len(case.raws)]
-    for image, start, stop in zip(case.images, borders, borders[1:], strict=False):
+    parts = zip(case.images, borders, borders[1:], strict=False)
+    for number, (image, start, stop) in enumerate(parts):
         device.load(image)
         if image is case.images[0]:
             device.reset()  # the device may have served another case
         results = run(device, case.raws[start:stop])
-        rows += rows_of(results)
+        of_image, rest = folded(decode(image, case.config), case.raws, results)
+        groups |= {(number, *name): group for name, group in of_image.items()}
+        rows += rest
         handed += handed_over(results)
-    return sorted(rows), sorted(handed), dataclasses.replace(device.status())
+    return (groups, sorted(rows)), sorted(handed), dataclasses.replace(device.status())
 
 
 def same(case: Swaps, found: Outcome, golden: Outcome, processor: bool) -> bool:

@@ -16,10 +16,12 @@ import pytest
 
 from seustream.compiler.wjasip.image import encode
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
-from seustream.hdl.device import Device, Grouped, Results, Tables
+from seustream.hdl.device import Device, Grouped, Tables
 from seustream.hdl.layouts import GROUP_COUNT_BITS
 from tests.cosim.contract import EQUAL, NARROW, TINY, NewDevice, loaded
+from tests.cosim.devices import held
 from tests.cosim.generate import random_arrivals, random_queries
+from tests.cosim.grouping import fold, folded, grouped_at_random
 from tests.cosim.oracle import expected
 from tests.cosim.queries import (
     RANGE,
@@ -33,74 +35,9 @@ from tests.cosim.queries import (
     arrivals,
     batch,
     build,
-    rows_of,
 )
 
-Folded = tuple[dict[tuple[int, int, int], tuple[int, ...]], list[Row]]
-"""Groups by query, key and period; results of queries that are not grouped."""
 GROUPS = [(0, 1), (0, 1, 2), (0, 0), (0, 0, 2)]
-
-
-def grouped_at_random(
-    chance: random.Random, tables: Tables, queries: Sequence[Query], attributes: int = 4
-) -> Tables:
-    """Groups some route tags at random, all of one query in the same way."""
-    of_query = {}
-    for number, query in enumerate(queries):
-
-        def place(query: Query = query) -> tuple[int, int] | None:
-            streams = sorted(query.windows)
-            if chance.random() < 0.2:
-                return None
-            return chance.choice(streams), chance.randrange(attributes)
-
-        period = chance.choice([1, 7, 50, 1 << 40])
-        of_query[number] = Grouped(number, place(), place(), period, chance.randrange(period))
-    grouped = {
-        tag: of_query[chance.choice(sorted(route.queries))]
-        for tag, route in tables.routes.items()
-        if route.queries and chance.random() < 0.8
-    }
-    return dataclasses.replace(tables, grouped=grouped)
-
-
-def _added(*groups: tuple[int, ...]) -> tuple[int, ...]:
-    count, total, least, greatest, oldest, first = zip(*groups, strict=True)
-    return sum(count), sum(total), min(least), max(greatest), min(oldest), min(first)
-
-
-def fold(tables: Tables, raws: Sequence[Raw], rows: Sequence[Row]) -> Folded:
-    """Folds results into groups, each result by itself; returns the groups, and the results that
-    are in none."""
-    of = {one.query: one for one in tables.grouped.values()}
-    attributes = {(raw.stream, raw.sequence): raw.attributes for raw in raws}
-    groups: dict[tuple[int, int, int], tuple[int, ...]] = {}
-    rest = []
-    for row in rows:
-        query, newest, oldest, sequences = row
-        if query not in of:
-            rest.append(row)
-            continue
-        key, value = (
-            0 if place is None else attributes[place[0], sequences[place[0]]][place[1]]
-            for place in (of[query].key, of[query].value)
-        )
-        name = query, key, (newest - of[query].offset) // of[query].period
-        one = (1, value, value, value, oldest, newest)
-        groups[name] = _added(groups[name], one) if name in groups else one
-    return groups, sorted(rest)
-
-
-def folded(tables: Tables, raws: Sequence[Raw], results: Results) -> Folded:
-    """Does the same with the output of a device: its groups, and what it delivers of their
-    queries."""
-    groups, rest = fold(tables, raws, rows_of(results))
-    of, them = {one.query: one for one in tables.grouped.values()}, results.grouped
-    names = ("query", "key", "count", "total", "least", "greatest", "oldest", "first")
-    for query, key, *group in zip(*(getattr(them, name).tolist() for name in names), strict=True):
-        name = query, key, (group[-1] - of[query].offset) // of[query].period
-        groups[name] = _added(groups[name], group) if name in groups else tuple(group)
-    return groups, rest
 
 
 def agree(
@@ -141,12 +78,6 @@ def agree(
     return seen
 
 
-def _held(device: Device, chance: random.Random) -> None:
-    """Holds back the ports of the RTL, in half of the cases."""
-    if hasattr(device, "hold") and chance.random() < 0.5:
-        device.hold(chance.getrandbits(16), chance.choice([0, 0.3]), chance.choice([0.3, 0.9]))
-
-
 def _one_term(queries: Sequence[Query]) -> list[Query]:
     """Drops the terms that may give a result twice."""
     return [dataclasses.replace(query, terms=query.terms[:1]) for query in queries]
@@ -180,7 +111,7 @@ def test_random_groups_of_random_queries(new_device: NewDevice, seed: int) -> No
         if expected(raws, queries, groups) and tables[0].grouped:
             break
     device = loaded(new_device, tables[0], NARROW)
-    _held(device, chance)
+    held(device, seed)
     agree(device, tables, NARROW, queries, raws, groups, chance.randrange(1, 60))
 
 
@@ -250,7 +181,7 @@ def test_groups_by_keys_of_any_kind(new_device: NewDevice, keys: str) -> None:
             device.load(encode(_BY[0], NARROW))
             device.reset()
             assert device.status().delivered == 0
-            _held(device, chance)
+            held(device, len(keys))
         raws = _keyed(chance, keys, 240)
         seen += agree(device, _BY, NARROW, _QUERIES, raws, (0, 1), 40)
     assert seen["in groups"]

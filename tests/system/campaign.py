@@ -1,19 +1,19 @@
 """Many random cases on all devices: `python -m tests.system.campaign --kind rtl --cases 2000`.
 
     models    query sets on streams, golden and instruction-level model against DuckDB
-    rtl       the same on the golden model and the RTL, its ports held back at random, in every
-              named configuration
+    rtl       the same on the golden model and the RTL, in every named configuration
     crowded   the same in one whose FIFOs hold a single probe
-    swaps     images one after the other on the golden model and the RTL, in these and in ones whose
-              counters come round soon or never and whose windows are full soon or never
+    swaps     images one after the other on the golden model and the RTL, some of whose results are grouped, in
+              these and in ones whose counters come round soon or never and whose windows are full soon or never
     groups    queries that group by windows of time, on a model or the RTL against the engine alone, in
               configurations with many places for groups and with few
-    patterns  patterns whose candidates a model or the RTL finds, against the engine alone
+    patterns  patterns whose candidates a model or the RTL finds, against the engine alone, in every named
+              configuration
     keys      equi-joins on keys in order, at random, in one bucket, by Zipf, all equal, on the models and the RTL
               against the brute-force definition
     programs  what a loader derives of a random program, and its rows as proved, against truth tables
 
-Spread over processes; every failing seed of a block is printed, and ends its kind. It can be run alone with --first and
+The RTL's ports are held back at random. Spread over processes; every failing seed of a block is printed, and ends its kind. It can be run alone with --first and
 --cases 1. With --record a kind goes on where the last run of the same processor ended.
 """
 
@@ -37,6 +37,7 @@ from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
 from tests import campaigns
 from tests.cosim.contract import CROWDED, NARROW, SHALLOW, TINY
+from tests.cosim.devices import held
 from tests.cosim.keys import KEYS, joined
 from tests.cosim.swaps import play, same, swaps
 from tests.engine.host import test_partial
@@ -80,7 +81,11 @@ def grouped(seed: int) -> int:
 def patterns(seed: int) -> int:
     candidates.MOST = float("inf")  # also where there will be many
     found = Counter[str]()
-    _asserted(seed, lambda: test_candidates.check(seed, found, DEVICES[seed % len(DEVICES)]))
+    model, config = (
+        DEVICES[seed % len(DEVICES)],
+        list(CONFIGURATIONS)[seed // len(DEVICES) % len(CONFIGURATIONS)],
+    )
+    _asserted(seed, lambda: test_candidates.check(seed, found, model, config))
     return found["matches"]
 
 
@@ -90,10 +95,7 @@ def on_keys(seed: int) -> int:
     for made in (GoldenDevice, IssDevice, VerilatedDevice):
 
         def device(config: DeviceConfig, made: Callable[[DeviceConfig], Device] = made) -> Device:
-            found = made(config)
-            if isinstance(found, VerilatedDevice):
-                found.hold(seed, *((0, 0.5)[seed >> bit & 1] for bit in range(2)))
-            return found
+            return held(made(config), seed)
 
         came, want = joined(seed, kind, streams, device)
         if came != want:
@@ -126,12 +128,11 @@ def _asserted(seed: int, check: Callable[[], object]) -> None:
 def changing(seed: int) -> int:
     config: DeviceConfig = _SWAPPED[seed % len(_SWAPPED)]
     case = swaps(seed, config, tuples=200, images=12)
-    rtl = VerilatedDevice(config)
-    rtl.hold(seed, *((0, 0.5)[seed >> bit & 1] for bit in range(2)))
-    got, want = play(rtl, case), play(GoldenDevice(config), case)
+    got = play(held(VerilatedDevice(config), seed), case)
+    want = play(GoldenDevice(config), case)
     if not same(case, got, want, processor=True):
-        raise Difference(f"seed {seed}, configuration {config.name}: {got[2]}, want {want[2]}")
-    return len(want[0])
+        raise Difference(f"seed {seed}, configuration {config.name}: {got[-1]}, want {want[-1]}")
+    return len(want[0][1]) + sum(group[0] for group in want[0][0].values())
 
 
 KINDS: dict[str, tuple[Callable[[int], int], int]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -14,13 +13,12 @@ from seustream.compiler.pipeline import PLANS, Compilation, Options, compile_tex
 from seustream.compiler.wjasip.image import decode
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice
-from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.engine.graph import GraphRun
 from seustream.engine.stream.answers import result_schema
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device, Status
 from tests.cosim.contract import CROWDED
-from tests.cosim.devices import verilated
+from tests.cosim.devices import held, verilated
 from tests.cosim.queries import counts_as
 from tests.system import oracle
 from tests.system.generate import Case, generate
@@ -95,13 +93,9 @@ def execute(
 def drive(
     case: Case, compilation: Compilation, device: str
 ) -> tuple[GraphRun, dict[str, Counter[tuple[object, ...]]]]:
-    made = DEVICES[device](compilation.options.config)
-    if isinstance(made, VerilatedDevice):  # ports that are not always ready
-        chance = random.Random(case.seed)
-        made.hold(case.seed, *(chance.choice((0, 0.3, 0.8)) for _ in range(2)))
     driver = GraphRun(
         compilation,
-        made,
+        held(DEVICES[device](compilation.options.config), case.seed),
         slack=case.slack,
         slice_rows=case.slice_rows,
     )

@@ -15,7 +15,7 @@ from seustream.engine.graph import GraphRun
 from seustream.engine.host.partial import members
 from seustream.hdl.config import CONFIGURATIONS
 from seustream.hdl.device import Groups
-from tests.cosim.devices import DEVICES
+from tests.cosim.devices import DEVICES, held
 
 STREAMS = """
 CREATE STREAM R (k int, p decimal(5, 2), day date, flag boolean, wide bigint);
@@ -97,7 +97,7 @@ def in_pieces(
 
     def made() -> GraphRun:
         c = chance.choice(compilations)
-        devices = [DEVICES[model](one.options.config) for one in c.devices]
+        devices = [held(DEVICES[model](one.options.config), seed) for one in c.devices]
         return GraphRun(c, devices, slice_rows=64)
 
     run, steps = made(), []

@@ -16,7 +16,7 @@ from seustream.compiler.plan import candidates
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
 from seustream.hdl.config import CONFIGURATIONS
-from tests.cosim.devices import verilated
+from tests.cosim.devices import held, verilated
 from tests.engine.host.running import DEVICES as MODELS
 from tests.engine.pattern.generate import Generator
 
@@ -52,7 +52,8 @@ def in_pieces(
 
     def made() -> GraphRun:
         c = chance.choice(compilations)
-        return GraphRun(c, [DEVICES[model](one.options.config) for one in c.devices], slice_rows=7)
+        devices = [held(DEVICES[model](one.options.config), seed) for one in c.devices]
+        return GraphRun(c, devices, slice_rows=7)
 
     run, done, steps = made(), 0, []
     while done < rows.num_rows:
@@ -72,12 +73,14 @@ def in_pieces(
     ]
 
 
-def compiled(text: str, devices: int) -> Compilation:
-    options = Options(CONFIGURATIONS["default"], devices=devices)
+def compiled(text: str, devices: int, config: str = "default") -> Compilation:
+    options = Options(CONFIGURATIONS[config], devices=devices)
     return compile_text(f"{CREATE} REGISTER QUERY p AS {text};", options=options)
 
 
-def check(seed: int, found: Counter[str], model: str | None = None) -> None:
+def check(
+    seed: int, found: Counter[str], model: str | None = None, config: str = "default"
+) -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
     generator, keyed = Generator(chance), chance.random() < 0.4
@@ -89,7 +92,7 @@ def check(seed: int, found: Counter[str], model: str | None = None) -> None:
         skip = chance.choice(("", "", "SKIP TO NEXT EVENT", "SKIP PAST LAST EVENT"))
         if skip:
             text = text.replace(" RETURN", f" AFTER MATCH {skip} RETURN")
-        with_device = compiled(text, 1)
+        with_device = compiled(text, 1, config)
         (pattern,) = with_device.program.patterns
         if with_device.devices:
             break
