@@ -450,7 +450,7 @@ class HostDriver(JoinInputs):
         # Ages may need all 64 bits, so they are unsigned.
         age = now.view(np.uint64) - store.timestamp[places].view(np.uint64)
         # A row counts for all copies at once, in the first copy.
-        last = np.searchsorted(store.position[0], when, side="right") - 1
+        last = store.position[0].search(when, after=True) - 1
         rank = last - places
         old, far = age > config.longest_range, rank > config.longest_rows
         overflow.age = max(overflow.age, int(age[old].max(initial=0)))

@@ -392,7 +392,7 @@ def of_results(
         if side.window.kind is WindowKind.RANGE:
             clocks.append(time)
         elif side.window.kind is WindowKind.ROWS:
-            arrived = np.searchsorted(side.store.position[0], when, side="right")
+            arrived = side.store.position[0].search(when, after=True)
             clocks.append(side.store.first + arrived - 1)
         else:
             continue

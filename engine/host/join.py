@@ -30,6 +30,7 @@ from seustream.engine.host.links import JoinLink, Search, searches, selections
 from seustream.engine.host.rows import IN_DEVICE, RowStore, leaves, reach_back
 from seustream.engine.kernels import native
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds, survivors
+from seustream.engine.stream.nearby import Nearby
 from seustream.engine.stream.numbers import (
     Key,
     Numbers,
@@ -69,7 +70,7 @@ class Side:
     alias: str
 
     @property
-    def position(self) -> Ints:
+    def position(self) -> Nearby:
         return self.store.position[self.copy]
 
     @property
@@ -546,19 +547,13 @@ def _in_order(parts: list[tuple[Ints, Ints]], width: int) -> Ints:
 
 def _window(side: Side, when: Ints, now: Ints) -> tuple[Ints, Ints]:
     """Returns the places [low, high) that a row arriving at position `when` and time `now` sees."""
-    high = _places(side.position, when)
+    high = side.position.search(when)
     window = side.window
     if window.kind is WindowKind.RANGE:
-        low = _places(side.store.timestamp, reach_back(now, window.size))
+        low = side.store.timestamp.search(reach_back(now, window.size))
     elif window.kind is WindowKind.ROWS:
         # The stream's own count at that moment; a row counts for all copies at once.
-        low = _places(side.store.position[0], when, after=True) - window.size
+        low = side.store.position[0].search(when, after=True) - window.size
     else:
         low = np.zeros(len(when), np.int64)
     return np.minimum(np.maximum(low, 0), high), high
-
-
-def _places(sorted_: Ints, numbers_: Ints, after: bool = False) -> Ints:
-    found = np.empty(len(numbers_), np.int64)
-    native.places(sorted_, numbers_, after, found)
-    return found

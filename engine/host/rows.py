@@ -11,6 +11,7 @@ import pyarrow as pa
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
 from seustream.engine.stream.growing import Growing
+from seustream.engine.stream.nearby import Nearby
 from seustream.engine.stream.taken import Exported, of_exported
 from seustream.hdl.device import Retention
 
@@ -73,12 +74,12 @@ class RowStore:
         self._pieces: list[_Piece] = []
         self._gone = 0
         self._new: list[pa.Table] = []  # not joined into pieces yet
-        self._timestamp = Growing()
-        self._position = [Growing() for _ in range(copies)]
+        self.timestamp = Nearby()
+        self.position = [Nearby() for _ in range(copies)]
         self._left: list[Growing] | None = None  # until one asks: only devices hold rows
 
     def __len__(self) -> int:
-        return len(self._timestamp)
+        return len(self.timestamp)
 
     @property
     def table(self) -> pa.Table:
@@ -87,28 +88,20 @@ class RowStore:
         return rows.add_column(self._time, field, self._times(slice(None)))
 
     @property
-    def timestamp(self) -> Ints:
-        return self._timestamp.view
-
-    @property
-    def position(self) -> list[Ints]:
-        return [each.view for each in self._position]
-
-    @property
     def left(self) -> list[Ints]:
         if self._left is None:
-            self._left = [Growing() for _ in self._position]
+            self._left = [Growing() for _ in self.position]
             self._never_leave(len(self))
         return [each.view for each in self._left]
 
     def append(self, rows: pa.Table, timestamp: Ints, position: list[Ints]) -> None:
         if rows.num_rows:
             self._new.append(rows.remove_column(self._time))
-        self._timestamp.append(timestamp)
+        self.timestamp.append(timestamp)
         if len(self._new) > _PIECES:
             self._joined()
         for copy, mine in enumerate(position):
-            self._position[copy].append(mine)
+            self.position[copy].append(mine)
         self._never_leave(len(timestamp))
 
     def _never_leave(self, count: int) -> None:
@@ -169,7 +162,9 @@ class RowStore:
                 rows += before
             if not self._pieces and self._gone:
                 last[0], self._gone = last[0].slice(self._gone), 0
-            self._pieces.append(_Piece(pa.concat_tables(last).combine_chunks()))
+            self._pieces.append(
+                _Piece(pa.concat_tables(last).combine_chunks(memory_pool=pa.system_memory_pool()))
+            )
             self._new = []
         return self._pieces
 
@@ -180,7 +175,7 @@ class RowStore:
         by_age = len(self)
         if keep.range >= 0:
             oldest = max(now - keep.range, _EARLIEST)
-            by_age = int(np.searchsorted(self.timestamp, oldest, side="left"))
+            by_age = self.timestamp.find(oldest)
         return max(0, min(by_age, len(self) - keep.rows))
 
     def most_needed(self, keep: Retention, places: Ints) -> int:
@@ -191,7 +186,7 @@ class RowStore:
         need = np.minimum(keep.rows, places + 1)
         if keep.range >= 0:
             oldest = reach_back(self.timestamp[places], keep.range)
-            in_range = places + 1 - np.searchsorted(self.timestamp, oldest, side="left")
+            in_range = places + 1 - self.timestamp.search(oldest)
             need = np.maximum(need, in_range)
         return int(need.max())
 
@@ -210,8 +205,8 @@ class RowStore:
         pieces, gone = self._joined(), self._gone + place
         while pieces and gone >= pieces[0].rows.num_rows:
             gone -= pieces.pop(0).rows.num_rows
-        self._timestamp.drop(place)
-        for each in (*self._position, *(self._left or ())):
+        self.timestamp.drop(place)
+        for each in (*self.position, *(self._left or ())):
             each.drop(place)
         if 2 * gone > len(self):
             pieces[0], gone = _Piece(_compact(pieces[0].rows.slice(gone))), 0

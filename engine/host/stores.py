@@ -74,14 +74,14 @@ class Stores:
         self._apart = bool((self.copies == 1).all())
 
     def trim(self, at_least: int) -> None:
-        """Frees rows that no window reaches, once they are an eighth of a store."""
+        """Frees rows that no window reaches, once they are a thirty-second of a store."""
         stores = self.by_name
         if all(len(store) <= at_least for store in stores.values()):
             return
         now = self.latest or 0
         for name, store in stores.items():
             first = store.first_needed(self.keep[name], now)
-            if first > at_least and first > len(store) // 8:
+            if first > at_least and first > len(store) // 32:
                 store.drop_before(first)
 
     def _follow(self, times: list[Ints]) -> None:

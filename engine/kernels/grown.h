@@ -1,22 +1,34 @@
 // Numbers that are added at the end and dropped at the front.
 #pragma once
 
+#include "room.h"
+
 #include <algorithm>
 #include <cstdint>
-#include <memory>
+#include <utility>
 
-// There is room for a third to all of the numbers beyond them. While as many come and leave as are there,
-// each is moved three times at most.
+// There is room for a third to all of the numbers beyond them, of which no memory is taken where there are many. While
+// as many come and leave as are there, each is moved three times at most.
 template <typename T>
 class Grown {
-    std::unique_ptr<T[]> all;
+    Room<T> all;
     int64_t first = 0, stop = 0, most = 0;
 
-    void move(int64_t to) {
-        std::unique_ptr<T[]> moved(new T[static_cast<size_t>(to)]);
-        std::copy(all.get() + first, all.get() + stop, moved.get());
+    static constexpr int64_t PART = 1 << 16;
+
+    // Moves to an array with room for `held` numbers and some more. Of what is large, not both are there as a whole.
+    void move(int64_t held) {
+        bool large = Room<T>::large(held);
+        most = large ? 4 * held : std::max<int64_t>(4, held + held / 2);
+        Room<T> moved(most, large);
+        T *to = moved.get();
+        for (int64_t part; first < stop; first += part, to += part) {
+            part = std::min(stop - first, PART);
+            std::copy_n(all.get() + first, part, to);
+            all.give_back(first + part);
+        }
         all = std::move(moved);
-        stop -= first, first = 0, most = to;
+        stop = to - all.get(), first = 0;
     }
 
   public:
@@ -50,11 +62,11 @@ class Grown {
     T *unset(int64_t count) {
         int64_t held = size() + count;
         if (stop + count > most) {
-            if (4 * held <= 3 * most) {
+            if (4 * held <= 3 * most && !all.has_pages()) {
                 std::copy(all.get() + first, all.get() + stop, all.get());
                 stop -= first, first = 0;
             } else {
-                move(std::max<int64_t>(4, held + held / 2));
+                move(held);
             }
         }
         stop += count;
@@ -70,7 +82,8 @@ class Grown {
 
     void drop(int64_t count) {
         first += count;
-        if (4 * size() < most && most > 64) move(2 * size());
+        all.give_back(first);
+        if (most > 64 && (all.has_pages() ? 32 : 4) * size() < most) move(size());
     }
 
     // Drops numbers at the end.

@@ -548,8 +548,16 @@ def ordered(
     """Orders matches by `determined`, then by the numbers of their events, stage by stage. Each
     stage has the counts by match, and the numbers of one match after the other."""
 
-def places(sorted: Ints, numbers: Ints, after: bool, out: Ints, /) -> None:
-    """Like `numpy.searchsorted`, in linear time as long as the numbers do not decrease."""
+def places(
+    sorted: Ints | npt.NDArray[np.uint32],
+    base: int | None,
+    numbers: Ints,
+    after: bool,
+    out: Ints,
+    /,
+) -> None:
+    """Like `numpy.searchsorted`, in linear time as long as the numbers do not decrease. With a base, what is sorted
+    has 32 bits, and is that far above it."""
 
 def real(data: pa.Buffer | None, offset: int, count: int, width: int, /) -> bool:
     """Returns whether no value of a column of reals, of 4 or 8 bytes each, is NaN."""

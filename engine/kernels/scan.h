@@ -82,30 +82,48 @@ inline PyObject *scan(PyObject *args) {
 }
 
 // Finds where each number would go in a sorted array: before equal ones, or behind them with
-// `after`. As long as numbers do not decrease, the search goes on from the previous place.
-inline PyObject *places(PyObject *args) {
-    PyObject *sorted_, *numbers_, *out_;
-    int after;
-    if (!PyArg_ParseTuple(args, "OOpO", &sorted_, &numbers_, &after, &out_)) throw Raised();
-    Ints sorted(sorted_), numbers(numbers_);
-    Out out(out_, true);
-    out.want(numbers.size);
-    const int64_t *begin = sorted.data, *end = begin + sorted.size, *at = begin;
+// `after`. As long as numbers do not decrease, the search goes on from the previous place. What the array holds
+// of 32 bits is above `base`.
+template <typename T>
+void write_places(const View<const T> &sorted, int64_t base, const Ints &numbers, bool after, Out &out) {
+    const T *begin = sorted.data, *end = begin + sorted.size, *at = begin;
     for (int64_t i = 0; i < numbers.size; ++i) {
         int64_t number = numbers.data[i];
-        auto below = [&](const int64_t *one) { return after ? *one <= number : *one < number; };
-        const int64_t *low = begin, *high = end;
-        if (at == begin || below(at - 1)) {
+        if constexpr (sizeof(T) < sizeof(int64_t)) { // the distance of any two numbers fits into 64 unsigned bits
+            uint64_t above = static_cast<uint64_t>(number) - static_cast<uint64_t>(base);
+            number = number < base ? -1 : static_cast<int64_t>(std::min<uint64_t>(above, INT64_MAX));
+        }
+        auto below = [&](T one) {
+            return after ? static_cast<int64_t>(one) <= number : static_cast<int64_t>(one) < number;
+        };
+        const T *low = begin, *high = end;
+        if (at == begin || below(at[-1])) {
             low = at;
             int64_t step = 1;
-            while (low + step <= end && below(low + step - 1)) {
+            while (low + step <= end && below(low[step - 1])) {
                 low += step;
                 step *= 2;
             }
             high = std::min(end, low + step);
         }
-        at = after ? std::upper_bound(low, high, number) : std::lower_bound(low, high, number);
+        at = std::partition_point(low, high, below);
         out.data[i] = at - begin;
+    }
+}
+
+inline PyObject *places(PyObject *args) {
+    PyObject *sorted_, *base_, *numbers_, *out_;
+    int after;
+    if (!PyArg_ParseTuple(args, "OOOpO", &sorted_, &base_, &numbers_, &after, &out_)) throw Raised();
+    Ints numbers(numbers_);
+    Out out(out_, true);
+    out.want(numbers.size);
+    if (base_ == Py_None) {
+        write_places<int64_t>(Ints(sorted_), 0, numbers, after != 0, out);
+    } else {
+        const int64_t base = PyLong_AsLongLong(base_);
+        if (base == -1 && PyErr_Occurred()) throw Raised();
+        write_places<uint32_t>(View<const uint32_t>(sorted_), base, numbers, after != 0, out);
     }
     Py_RETURN_NONE;
 }

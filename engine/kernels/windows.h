@@ -65,7 +65,7 @@ class Leaving {
         return Owner<Aggregates>::checked(members_).found_at(events, until, at);
     }
 
-    // Drops members that have left, if they are a quarter of all. Returns by how much the members,
+    // Drops members that have left, if they are a thirty-second of all. Returns by how much the members,
     // texts and keys that are still kept exceed twice the number of members needed.
     PyObject *settle(PyObject *args) {
         PyObject *keys_, *members_;
@@ -73,7 +73,7 @@ class Leaving {
         Keys &keys = Owner<Keys>::checked(keys_);
         Aggregates &members = Owner<Aggregates>::checked(members_);
         int64_t past = first - members.base;
-        if (4 * past > members.size()) {
+        if (32 * past > members.size()) {
             members.drop(past);
             forget(past);
         }

@@ -192,7 +192,7 @@ class PeriodCohort:
         if self.sessions is not None:
             every = np.arange(len(held))
             keys = held.taken(every, self.members[0].key_names)
-            self.sessions.begin(keys, held.times, held.whose(every))
+            self.sessions.begin(keys, held.times[:], held.whose(every))
 
     def take_over(self, member: PeriodState, rows: pa.Table) -> None:
         """Adds the rows of a query that has none yet."""
@@ -305,7 +305,7 @@ class _Forward:
         """Gives the changes since the last time, of the groups that have new rows."""
         held = self.cohort.held
         if isinstance(held, KeyedRows) and self.now > lone.told:
-            begin, end = np.searchsorted(held.times, (lone.told, self.now), side="right")
+            begin, end = (held.times.find(at, after=True) for at in (lone.told, self.now))
             places = held.of(np.unique(held.groups(np.arange(begin, end))))
             if len(places):
                 kept, group = held.table(places), held.groups(places)

@@ -221,7 +221,7 @@ class TreeSources:
         """Returns the sequence number before which rows up to a place have pushed all out of a window of
         rows."""
         store = self.store(source)
-        came = int(np.searchsorted(store.position[0], place, side="right"))
+        came = store.position[0].find(place, after=True)
         return store.first + came - self.sources[source].window.size
 
     def oldest(self, rows: Ints) -> Ints:

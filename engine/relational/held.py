@@ -15,6 +15,7 @@ from seustream.engine.relational.keyed import Keyed
 from seustream.engine.relational.slots import Slots
 from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.merge import timestamps
+from seustream.engine.stream.nearby import Nearby
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -32,7 +33,7 @@ class HeldRows(Slots):
         self._whose = Growing()
 
     @property
-    def times(self) -> Ints:
+    def times(self) -> Nearby:
         return self.store.timestamp
 
     def whose(self, places: Ints) -> Ints | None:
@@ -107,7 +108,7 @@ class KeyedRows(HeldRows):
     @property
     def first_time(self) -> int | None:
         """The time of the first row that is here."""
-        return None if self.first is None else int(self.times[self.first])
+        return None if self.first is None else int(self.times[self.first : self.first + 1][0])
 
     def compact(self) -> Ints:
         groups = self.groups(np.flatnonzero(self.here))

@@ -33,7 +33,7 @@ from seustream.engine.relational.combinations import (
 )
 from seustream.engine.relational.inputs import SLICE_ROWS, Inputs
 from seustream.engine.relational.matching import Arrived, part
-from seustream.engine.relational.pool import Pool
+from seustream.engine.relational.pool import Pool, Pooled
 from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.merge import END_OF_STREAM, Slice, timestamps
@@ -171,7 +171,7 @@ class TreeOperator:
                 ends.append(self._pushed_out(number, len(ends), mine))
                 continue
             if source.window.kind is WindowKind.ROWS:
-                arrived = np.searchsorted(store.position[0], when, side="right")
+                arrived = store.position[0].search(when, after=True)
                 clocks.append(store.first + arrived - 1)
             else:
                 clocks.append(time)
@@ -215,7 +215,7 @@ class TreeOperator:
 
     # --- memory and state -----------------------------------------------------
 
-    def _kept(self) -> list[Combinations]:
+    def _kept(self) -> list[Pooled]:
         self.held.compact()
         return [self.held.view, *(kept for node in self.root.nodes() for kept in node.kept())]
 
@@ -231,7 +231,7 @@ class TreeOperator:
             store = self.stores[name]
             own = [n for n, of in enumerate(self.node.sources) if of.stream.name == name]
             needed = np.zeros(len(store), np.bool_)
-            needed[np.searchsorted(store.position[0], self.frontier.place) :] = True
+            needed[store.position[0].find(self.frontier.place) :] = True
             for rows, here in kept:
                 for n in own:
                     mine = rows[here, n]
@@ -282,7 +282,7 @@ class TreeOperator:
         for name in self.inputs:
             store = self.stores[name]
             tables[f"kept {name}"] = store.table
-            tables[f"place {name}"] = pa.table({"place": store.position[0]})
+            tables[f"place {name}"] = pa.table({"place": store.position[0][:]})
         for number, found in enumerate(self._kept()):
             columns = {
                 f"s{source}": np.where(
@@ -292,7 +292,7 @@ class TreeOperator:
                 )
                 for source in range(len(self.node.sources))
             }
-            columns |= {"time": found.time, "at": found.place}
+            columns |= {"time": found.time[:], "at": found.place[:]}
             tables[f"combinations {number}"] = pa.table(columns | {"matched": found.matched})
         for number, pushed in self.frame.partitions.items():
             tables |= pushed.tables(f"partition {number}")

@@ -25,7 +25,7 @@ from seustream.engine.relational.combinations import (
     together,
 )
 from seustream.engine.relational.compared import Comparisons
-from seustream.engine.relational.pool import Ordered, Pool
+from seustream.engine.relational.pool import Ordered, Pool, Pooled
 from seustream.engine.stream.evaluate import survivors
 from seustream.engine.stream.numbers import all_hold
 from seustream.engine.stream.operator import EARLIEST
@@ -162,7 +162,7 @@ class JoinStep:
             found = found[: np.searchsorted(found, below)]
         return found[pool.here[found]]
 
-    def _pairs(self, left: Combinations, right: Combinations, pairs: Pairs) -> Combinations:
+    def _pairs(self, left: Pooled, right: Pooled, pairs: Pairs) -> Combinations:
         """Returns all pairs, and marks what is matched."""
         found = list(pairs)
         of_left, of_right = (
@@ -174,9 +174,7 @@ class JoinStep:
         right.matched[of_right] = True
         return _paired(left.pick(of_left), right.pick(of_right))
 
-    def _first(
-        self, left: Combinations, right: Combinations, pairs: Pairs
-    ) -> tuple[Ints, Ints, Ints]:
+    def _first(self, left: Pooled, right: Pooled, pairs: Pairs) -> tuple[Ints, Ints, Ints]:
         """Marks the left combinations that have a match, and returns the places of those found now, with
         the moment of the first match of each. No pairs are kept."""
         found = [(_NONE, _NONE, _NONE)]
@@ -197,7 +195,7 @@ class JoinStep:
         """Does so for the sides that a third of the combinations have left; a large side waits for its own turn."""
         self._compact([side for side, pool in enumerate(self.pools) if pool.is_sparse])
 
-    def kept(self) -> list[Combinations]:
+    def kept(self) -> list[Pooled]:
         """The combinations of both sides. What is written to their rows is kept."""
         self._compact()
         return [pool.view for pool in self.pools]
@@ -215,8 +213,8 @@ class JoinStep:
 
     def _matches(
         self,
-        left: Combinations,
-        right: Combinations,
+        left: Pooled,
+        right: Pooled,
         some: Ints,
         others: Ints,
     ) -> Pairs:

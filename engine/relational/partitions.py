@@ -84,9 +84,9 @@ class Partitions:
         out, by = out[pushes], came[pushes]
         for reader in self.readers:
             reader.add(out, by)
-        at = np.minimum(np.searchsorted(positions, out), max(len(positions) - 1, 0))
+        at = np.minimum(positions.search(out), max(len(positions) - 1, 0))
         there = positions[at] == out
-        pushing = np.searchsorted(positions, by[there])
+        pushing = positions.search(by[there])
         self.gone[at[there]], self.time[at[there]] = by[there], times[pushing]
         return out, by
 

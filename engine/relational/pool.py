@@ -4,6 +4,7 @@ wait for their turn. What a step costs depends on those that come and leave, not
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from seustream.engine.relational.combinations import (
 from seustream.engine.relational.keyed import Keyed
 from seustream.engine.relational.slots import Slots
 from seustream.engine.stream.growing import Growing
+from seustream.engine.stream.nearby import Nearby
 from seustream.hdl.device import WindowKind
 
 
@@ -28,12 +30,20 @@ class _Rising:
     """Numbers that rise, and their places. Of places that follow one another only the first is kept."""
 
     def __init__(self) -> None:
-        self.numbers = Growing()
+        self.numbers = Nearby()
         self._first = 0
-        self._places: Growing | None = None
+        self._places: Nearby | None = None
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    @property
+    def lowest(self) -> int:
+        return int(self.numbers[:1][0])
+
+    @property
+    def highest(self) -> int:
+        return int(self.numbers[-1:][0])
 
     def append(self, numbers: Ints, places: Ints) -> None:
         if not len(self):
@@ -41,7 +51,7 @@ class _Rising:
         if self._places is None:
             follow = np.arange(self._first + len(self), self._first + len(self) + len(places))
             if not np.array_equal(places, follow):
-                self._places = Growing()
+                self._places = Nearby()
                 self._places.append(np.arange(self._first, self._first + len(self)))
         if self._places is not None:
             self._places.append(places)
@@ -51,14 +61,31 @@ class _Rising:
         """Returns the places of the first numbers."""
         if self._places is None:
             return np.arange(self._first, self._first + min(count, len(self)))
-        found: Ints = self._places.view[:count].copy()
-        return found
+        return self._places[:count].copy()
 
     def drop(self, count: int) -> None:
         self.numbers.drop(count)
         self._first += count
         if self._places is not None:
             self._places.drop(count)
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """Combinations of a pool, as columns."""
+
+    rows: Ints
+    time: Nearby
+    place: Nearby
+    matched: Bools
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def pick(self, which: Ints) -> Combinations:
+        return Combinations(
+            self.rows[which], self.time[which], self.place[which], self.matched[which]
+        )
 
 
 class Ordered:
@@ -74,12 +101,12 @@ class Ordered:
         if (numbers[1:] < numbers[:-1]).any():
             order = np.argsort(numbers, kind="stable")
             numbers, places = numbers[order], places[order]
-        if not self._runs or self._runs[-1].numbers.view[-1] > numbers[0]:
+        if not self._runs or self._runs[-1].highest > numbers[0]:
             self._runs.append(_Rising())
         self._runs[-1].append(numbers, places)
         while len(self._runs) > 1 and 2 * len(self._runs[-1]) >= len(self._runs[-2]):
             some = self._runs[-2:]
-            numbers = np.concatenate([run.numbers.view for run in some])
+            numbers = np.concatenate([run.numbers[:] for run in some])
             places = np.concatenate([run.places(len(run)) for run in some])
             order = np.argsort(numbers, kind="stable")
             self._runs[-2:] = [_Rising()]
@@ -89,7 +116,7 @@ class Ordered:
         """Removes the places whose numbers are below a number, and returns them; `NEVER` takes all."""
         found = []
         for run in self._runs:
-            count = len(run) if below == NEVER else int(np.searchsorted(run.numbers.view, below))
+            count = len(run) if below == NEVER else run.numbers.find(below)
             if count:
                 found.append(run.places(count))
                 run.drop(count)
@@ -101,7 +128,7 @@ class Ordered:
     @property
     def lowest(self) -> int | None:
         """The least number, None if there is none."""
-        return min((int(run.numbers.view[0]) for run in self._runs), default=None)
+        return min((run.lowest for run in self._runs), default=None)
 
     def least(self, here: Bools, matched: Bools) -> int | None:
         """Returns the place with the least number that is here and not matched. Others are removed if no
@@ -115,7 +142,7 @@ class Ordered:
                 first = int(waits.argmax())
                 if waits[first]:
                     run.drop(first)
-                    found.append((int(run.numbers.view[0]), int(some[first])))
+                    found.append((run.lowest, int(some[first])))
                     break
                 run.drop(len(some))
                 width *= 4
@@ -156,7 +183,7 @@ class Pool(Slots):
 
     def _begin(self) -> None:
         super().__init__()
-        self._rows, self._time, self._place = Growing(), Growing(), Growing()
+        self._rows, self._time, self._place = Growing(), Nearby(), Nearby()
         self._matched = Growing(np.bool_)
         self._moment = Growing()
         self._by_time, self._by_arrival = Ordered(), Ordered()
@@ -167,11 +194,11 @@ class Pool(Slots):
         self._by_push = Ordered()
 
     @property
-    def view(self) -> Combinations:
-        """All places, also of those that have left. Valid until more are added; what is written to it
-        is kept."""
+    def view(self) -> Pooled:
+        """All places, also of those that have left. Valid until more are added; what is written to rows and
+        flags is kept."""
         rows = self._rows.view.reshape(-1, self.width)
-        return Combinations(rows, self._time.view, self._place.view, self._matched.view)
+        return Pooled(rows, self._time, self._place, self._matched.view)
 
     @property
     def moments(self) -> Ints:
@@ -185,11 +212,10 @@ class Pool(Slots):
         if not len(found):
             return places
         arrival, moment, last = self.frame.arrivals(found.rows)
-        for column, values in (
-            (self._rows, found.rows.reshape(-1)), (self._time, found.time),
-            (self._place, found.place), (self._matched, found.matched),
-        ):  # fmt: skip
-            column.append(values)
+        self._rows.append(found.rows.reshape(-1))
+        self._time.append(found.time)
+        self._place.append(found.place)
+        self._matched.append(found.matched)
         if self._dated:
             self._moment.append(moment)
         if self._timed:

@@ -253,13 +253,18 @@ def test_places(seed: int) -> None:
     print(f"seed {seed}")
     chance = np.random.default_rng(seed)
     among = np.sort(chance.integers(0, 50, int(chance.integers(0, 60))))
-    numbers = chance.integers(-3, 55, 40)
+    numbers = np.append(
+        chance.integers(-3, 55, 40), [np.iinfo(np.int64).min, np.iinfo(np.int64).max]
+    )
+    base = int(chance.choice([0, -7, np.iinfo(np.int64).min, np.iinfo(np.int64).max - 60]))
+    above = among.astype(np.uint32)
     for wanted in (numbers, np.sort(numbers)):
         for after, side in ((False, "left"), (True, "right")):
             out = np.empty(len(wanted), np.int64)
-            native.places(among, wanted, after, out)
-            expected = np.searchsorted(among, wanted, "right" if side == "right" else "left")
-            assert out.tolist() == expected.tolist()
+            native.places(among, None, wanted, after, out)
+            assert out.tolist() == np.searchsorted(among, wanted, side).tolist()
+            native.places(above, base, wanted, after, out)
+            assert out.tolist() == np.searchsorted(among + base, wanted, side).tolist()
 
 
 @pytest.mark.parametrize("seed", range(10))
