@@ -8,6 +8,7 @@
 #include "grown.h"
 #include "probes.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -16,35 +17,87 @@ inline uint64_t mixed(uint64_t bits) {
     return bits ^ bits >> 29;
 }
 
-class Chains {
+// A hash table from keys to the newest row of each, counted from some row on.
+template <typename Key>
+class NewestRows {
 #pragma pack(push, 4)
     struct Slot {
-        int64_t key;
-        uint32_t newest;  // counted from `origin`; 0: the slot is free
+        Key key;
+        uint32_t newest;  // 0: the slot is free
     };
 #pragma pack(pop)
     static constexpr size_t SMALL = size_t{1} << 16;  // slots
 
-    int64_t base = 0;    // rows before this one are gone
-    int64_t linked = 0;  // rows from this one on are not in the table yet
-    Grown<uint32_t> back;  // how far before a row the previous one with its key is; 0 if there is none
-    Grown<int64_t> keys;   // of the rows that are not in the table
-    Grown<uint8_t> valid;  // 0 for those of them that have no key
     std::vector<Slot> slots = std::vector<Slot>(64, Slot{0, 0});
-    int64_t origin = -1;
     size_t used = 0, most = 32;  // slots in use, and from how many on the table is built anew
-    size_t gone = 0;             // rows dropped since it was
 
-    int64_t end() const { return base + back.size(); }
-
-    Slot &slot(int64_t key) {
-        size_t at = (mixed(static_cast<uint64_t>(key)) >> 32) * slots.size() >> 32;
+    Slot &slot(Key key) {
+        size_t at = (mixed(static_cast<uint64_t>(static_cast<int64_t>(key))) >> 32) * slots.size() >> 32;
         while (slots[at].newest && slots[at].key != key)
             if (++at == slots.size()) at = 0;
         return slots[at];
     }
 
-    int64_t newest(const Slot &one) const { return one.newest ? origin + one.newest : -1; }
+  public:
+    static bool holds(int64_t key) { return static_cast<Key>(key) == key; }
+
+    size_t size() const { return slots.size(); }
+    size_t count() const { return used; }
+    bool full() const { return used + 1 > most; }
+
+    // Returns the newest row of a key, 0 if there is none.
+    uint32_t newest(Key key) { return slot(key).newest; }
+
+    // Notes the newest row of a key; returns the one before it, 0 if there was none.
+    uint32_t note(Key key, uint32_t row) {
+        Slot &mine = slot(key);
+        used += mine.newest == 0;
+        mine.key = key;
+        return std::exchange(mine.newest, row);
+    }
+
+    // Returns a table of the keys of rows from `base` on. Rows are counted from `start` here, from `origin` there.
+    // A small table has room for many more keys, so that this is rare; a large one is as small as it can be without
+    // long searches.
+    template <typename Other>
+    NewestRows<Other> rebuilt(int64_t start, int64_t base, int64_t origin) const {
+        auto lives = [&](const Slot &one) { return one.newest && start + one.newest >= base; };
+        auto distinct = 1 + static_cast<size_t>(std::count_if(slots.begin(), slots.end(), lives));
+        NewestRows<Other> made;
+        made.make(distinct);
+        for (const Slot &one : slots)
+            if (lives(one)) made.note(one.key, static_cast<uint32_t>(start + one.newest - origin));
+        return made;
+    }
+
+    void make(size_t distinct) {
+        size_t size = std::max<size_t>(64, distinct < SMALL / 8 ? 6 * distinct : 9 * distinct / 4);
+        slots.assign(size, Slot{0, 0});
+        used = 0;
+        most = distinct < SMALL / 8 ? size / 2 : 7 * size / 10;
+    }
+};
+
+class Chains {
+    int64_t base = 0;    // rows before this one are gone
+    int64_t linked = 0;  // rows from this one on are not in the table yet
+    Grown<uint32_t> back;  // how far before a row the previous one with its key is; 0 if there is none
+    Grown<int64_t> keys;   // of the rows that are not in the table
+    Grown<uint8_t> valid;  // 0 for those of them that have no key
+    NewestRows<int32_t> narrow;  // while all keys have 32 bits, then `wide`
+    NewestRows<int64_t> wide;
+    bool is_wide = false;
+    int64_t origin = -1;  // rows in the table are counted from here
+    size_t gone = 0;      // rows dropped since the table was built
+
+    int64_t end() const { return base + back.size(); }
+
+    // Returns the newest row of a key: a row that is gone, or -1, if there is none.
+    int64_t newest(int64_t key) {
+        if (!is_wide && !narrow.holds(key)) return -1;
+        uint32_t found = is_wide ? wide.newest(key) : narrow.newest(static_cast<int32_t>(key));
+        return found ? origin + found : -1;
+    }
 
     // Returns the row before one with the same key: a row that is gone, or -1, if there is none.
     int64_t before(int64_t number) const {
@@ -54,46 +107,35 @@ class Chains {
 
     void enter(int64_t number, int64_t key) {
         if (number - origin > UINT32_MAX) rebuild();
-        Slot &mine = slot(key);
-        if (!mine.newest) {
-            mine.key = key;
-            ++used;
-        } else if (newest(mine) >= base) {
-            back.data()[number - base] = static_cast<uint32_t>(number - newest(mine));
+        if (!is_wide && !narrow.holds(key)) {
+            wide = narrow.rebuilt<int64_t>(origin, base, origin);
+            narrow = NewestRows<int32_t>();
+            is_wide = true;
         }
-        mine.newest = static_cast<uint32_t>(number - origin);
+        auto row = static_cast<uint32_t>(number - origin);
+        uint32_t last = is_wide ? wide.note(key, row) : narrow.note(static_cast<int32_t>(key), row);
+        if (last && origin + last >= base) back.data()[number - base] = row - last;
     }
 
     void link(int64_t to) {
         if (linked >= to) return;
         const int64_t from = linked;
         for (; linked < to; ++linked) {
-            if (used + 1 > most) rebuild();
+            if (is_wide ? wide.full() : narrow.full()) rebuild();
             if (valid.data()[linked - from]) enter(linked, keys.data()[linked - from]);
         }
         keys.drop(to - from);
         valid.drop(to - from);
     }
 
-    // Rebuilds the table from the keys of live rows only. A small one has room for many more keys, so that
-    // this is rare; a large one is as small as it can be without long searches.
+    // Rebuilds the table from the keys of live rows only.
     void rebuild() {
-        size_t distinct = 1;
-        for (const Slot &one : slots) distinct += newest(one) >= base;
-        size_t size = std::max<size_t>(64, distinct < SMALL / 8 ? 6 * distinct : 9 * distinct / 4);
-        std::vector<Slot> old(size, Slot{0, 0});
-        old.swap(slots);
-        most = distinct < SMALL / 8 ? size / 2 : 7 * size / 10;
-        used = gone = 0;
         const int64_t start = std::exchange(origin, base - 1);
-        for (const Slot &one : old) {
-            int64_t number = one.newest ? start + one.newest : -1;
-            if (number < base) continue;
-            Slot &mine = slot(one.key);
-            mine.key = one.key;
-            mine.newest = static_cast<uint32_t>(number - origin);
-            ++used;
-        }
+        if (is_wide)
+            wide = wide.rebuilt<int64_t>(start, base, origin);
+        else
+            narrow = narrow.rebuilt<int32_t>(start, base, origin);
+        gone = 0;
     }
 
   public:
@@ -125,7 +167,8 @@ class Chains {
         base = to;
         linked = std::max(linked, base);
         gone += static_cast<size_t>(dead);
-        if (gone > slots.size() || (back.size() == 0 && used > 0)) rebuild();
+        if (gone > (is_wide ? wide.size() : narrow.size()) || (back.size() == 0 && wide.count() + narrow.count() > 0))
+            rebuild();
         Py_RETURN_NONE;
     }
 
@@ -144,7 +187,7 @@ class Chains {
             if (below.data[i] > end()) throw std::out_of_range("rows that are not stored");
             link(below.data[i]);
             if (there.data && !there.data[i]) continue;
-            int64_t number = newest(slot(wanted.data[i]));
+            int64_t number = newest(wanted.data[i]);
             while (number >= base && number >= below.data[i]) number = before(number);
             if (number >= base) out.data[i] = number;
         }
@@ -182,7 +225,7 @@ class Chains {
             link(probes.high.data[i]);
             if (there.data && !there.data[i]) return;
             int64_t found = probes.filled, low = probes.low.data[i], high = probes.high.data[i];
-            int64_t number = newest(slot(wanted.data[i]));
+            int64_t number = newest(wanted.data[i]);
             for (; number >= low; number = before(number))
                 if (number < high && probes.fits(i, number)) probes.add(i, number);
             // The walk went from new to old.
