@@ -92,8 +92,7 @@ class KeyedRows(HeldRows):
 
     def groups(self, places: Ints) -> Ints:
         """Returns the numbers of the keys of some rows."""
-        found: Ints = self._groups.values.view[places]
-        return found
+        return self._groups.values[places]
 
     def add_to(self, groups: Ints, rows: pa.Table) -> Ints:
         """Adds rows whose keys have these numbers; returns their places."""

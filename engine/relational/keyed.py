@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from seustream.engine.kernels import native
 from seustream.engine.stream.growing import Growing
+from seustream.engine.stream.nearby import Nearby
 from seustream.engine.stream.numbers import Numbers
 
 Ints = npt.NDArray[np.int64]
@@ -17,7 +18,7 @@ class Keyed:
     have. The index is filled when it is asked first."""
 
     def __init__(self) -> None:
-        self.values = Growing()
+        self.values = Nearby()
         self._flags: Growing | None = None
         self._index, self._indexed = native.Chains(), 0
 
@@ -35,7 +36,7 @@ class Keyed:
 
     def at(self, places: Ints) -> Numbers:
         """Returns the keys at some places."""
-        return self.values.view[places], None if self._flags is None else self._flags.view[places]
+        return self.values[places], None if self._flags is None else self._flags.view[places]
 
     def distinct(self, places: Ints) -> Ints:
         """Returns the keys at some places, each once."""
@@ -66,6 +67,6 @@ class Keyed:
         """Returns the index with all places."""
         if self._indexed < len(self):
             flags = None if self._flags is None else self._flags.view[self._indexed :]
-            self._index.append(self.values.view[self._indexed :], flags)
+            self._index.append(self.values[self._indexed :], flags)
             self._indexed = len(self)
         return self._index

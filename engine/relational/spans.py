@@ -169,8 +169,7 @@ class _Pairs(Slots):
 
     def part(self, side: int, some: Ints) -> Ints:
         """Returns the places of the parts of some pairs on a side."""
-        found: Ints = self._keyed[side].values.view[some]
-        return found
+        return self._keyed[side].values[some]
 
     def add(self, left: Ints, right: Ints, shown: Ints) -> None:
         for keyed, places in zip(self._keyed, (left, right), strict=True):
