@@ -50,7 +50,7 @@ class Aggregates {
     std::vector<uint8_t> whole;  // columns in which NULL is a value like any other
     std::vector<std::unique_ptr<Part>> parts;
     std::vector<Result> results;
-    Grown<int64_t> group;
+    Grown<uint32_t> group;
     bool ordered = false, others = false;
     std::vector<int64_t> at;  // the groups of the latest points, if there are `others`
     std::vector<ArrowArray> made;
@@ -318,14 +318,16 @@ class Aggregates {
 
     int64_t size() const { return group.size(); }
 
-    Span<int64_t> groups() const { return {group.data(), group.size()}; }
+    Span<uint32_t> groups() const { return {group.data(), group.size()}; }
 
     // Adds members with their groups.
     void take_in(const std::vector<Given> &values, const int64_t *groups, int64_t count) {
         if (values.size() != columns.size()) throw std::invalid_argument("members with other arguments");
         for (const Given &one : values)
             if (one.array->length != count) throw std::length_error("columns of other lengths");
-        std::copy_n(groups, count, group.room(count));
+        for (int64_t i = 0; i < count; ++i)
+            if (groups[i] < 0 || groups[i] > UINT32_MAX) throw std::out_of_range("a group below 0 or above 2^32");
+        std::transform(groups, groups + count, group.unset(count), [](int64_t one) { return static_cast<uint32_t>(one); });
         for (size_t i = 0; i < values.size(); ++i) columns[i].append(values[i], 0, count);
         for (auto &one : parts) add_to(*one, values, groups, count);
     }

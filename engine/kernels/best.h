@@ -13,38 +13,41 @@ enum Wanted : int { LEAST, GREATEST, FIRST, LAST };
 // whose departed members are removed when they reach the top.
 class Best {
     struct State {
-        Few<2> members;
-        int64_t gone = 0;  // departed members in the heap
+        Few<uint32_t, 4> members;  // of their numbers, 32 bits
+        int64_t gone = 0;          // departed members in the heap
     };
     Groups<State> groups;
     std::vector<uint8_t> left;  // by member: whether it has left; only for heaps
-    int64_t base = 0;           // member that `left` begins with
+    int64_t base = 0;           // no member is before this one, with which `left` begins
 
-    bool has_left(int64_t member) const { return left[static_cast<size_t>(member - base)] != 0; }
+    int64_t number(uint32_t bits) const { return base + static_cast<uint32_t>(bits - static_cast<uint32_t>(base)); }
+    bool has_left(uint32_t bits) const { return left[static_cast<size_t>(number(bits) - base)] != 0; }
 
     template <typename Better>
     void in_order(const Turns &turns, Span<uint8_t> flags, int64_t *found, Better better) {
+        base = turns.base;
         turns.run(
             flags,
             [&](int64_t place, int64_t group, bool leaves) {
                 int64_t member = place + turns.base;
                 auto &queue = groups[group].members;
                 if (leaves) {
-                    if (queue.size() > 0 && queue[0] == member) queue.drop(1);
+                    if (queue.size() > 0 && number(queue[0]) == member) queue.drop(1);
                     return;
                 }
-                while (queue.size() > 0 && better(member, queue[queue.size() - 1])) queue.pop();
-                queue.add(member);
+                while (queue.size() > 0 && better(member, number(queue[queue.size() - 1]))) queue.pop();
+                queue.add(static_cast<uint32_t>(member));
             },
             [&](int64_t point, int64_t group) {
                 const auto &queue = groups[group].members;
-                found[point] = queue.size() > 0 ? queue[0] : -1;
+                found[point] = queue.size() > 0 ? number(queue[0]) : -1;
             });
     }
 
     template <typename Better>
     void by_heap(const Turns &turns, Span<uint8_t> flags, int64_t *found, Better better) {
-        auto worse = [&](int64_t a, int64_t b) {
+        auto worse = [&](uint32_t one, uint32_t other) {
+            int64_t a = number(one), b = number(other);
             return better(b, a) || (!better(a, b) && b < a);
         };
         // Members before the new base are never looked up again.
@@ -65,7 +68,7 @@ class Best {
                     if (2 * ++mine.gone > heap.size() + 16) without_left(mine, worse);
                     return;
                 }
-                heap.add(place + turns.base);
+                heap.add(static_cast<uint32_t>(place + turns.base));
                 std::push_heap(heap.begin(), heap.end(), worse);
             },
             [&](int64_t point, int64_t group) {
@@ -76,14 +79,14 @@ class Best {
                     heap.pop();
                     --mine.gone;
                 }
-                found[point] = heap.size() > 0 ? heap[0] : -1;
+                found[point] = heap.size() > 0 ? number(heap[0]) : -1;
             });
     }
 
     template <typename Worse>
     void without_left(State &mine, Worse worse) {
         auto &heap = mine.members;
-        heap.pop(heap.end() - std::remove_if(heap.begin(), heap.end(), [&](int64_t m) { return has_left(m); }));
+        heap.pop(heap.end() - std::remove_if(heap.begin(), heap.end(), [&](uint32_t one) { return has_left(one); }));
         std::make_heap(heap.begin(), heap.end(), worse);
         mine.gone = 0;
     }
@@ -105,15 +108,17 @@ class Best {
         for (State &mine : groups.states) {
             if (mine.members.size() == 0) continue;
             mine.members.pop(mine.members.size() - 1);
-            needs(mine.members[0]);
+            needs(number(mine.members[0]));
         }
     }
 
     // Gives the members that are left the numbers from `first` on. `kept` has their old ones, in order.
     void renumber(const std::vector<int64_t> &kept, int64_t first) {
         for (State &mine : groups.states)
-            for (int64_t &member : mine.members)
-                member = first + (std::lower_bound(kept.begin(), kept.end(), member) - kept.begin());
+            for (uint32_t &bits : mine.members) {
+                auto place = std::lower_bound(kept.begin(), kept.end(), number(bits)) - kept.begin();
+                bits = static_cast<uint32_t>(first + place);
+            }
         left.assign(kept.size(), 0);
         base = first;
     }

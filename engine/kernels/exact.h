@@ -34,7 +34,7 @@ class Exact {
         }
     };
 
-    Few<3> limbs;
+    Few<int64_t, 3> limbs;
     int low = 0;  // number of limbs[0]
     uint32_t added = 0;
 

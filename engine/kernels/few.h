@@ -8,13 +8,13 @@
 #include <stdexcept>
 #include <utility>
 
-template <uint32_t held> class Few {
+template <typename T, uint32_t held> class Few {
     struct Block {
-        int64_t *all;
+        T *all;
         uint32_t first;
     };
     union {
-        int64_t here[held];
+        T here[held];
         Block there;
     } at = {};
     uint32_t count = 0, most = 0;  // most: the room elsewhere, 0 if they are here
@@ -24,7 +24,7 @@ template <uint32_t held> class Few {
     // Moves the numbers to where there is room for `to` of them, behind some others.
     void move(int64_t to, int64_t front = 0) {
         if (to > UINT32_MAX) throw std::length_error("more than 2^32 numbers");
-        auto *moved = new int64_t[static_cast<size_t>(to)];
+        auto *moved = new T[static_cast<size_t>(to)];
         std::copy(begin(), end(), moved + front);
         if (most > 0) delete[] at.there.all;
         at.there = {moved, 0};
@@ -58,21 +58,21 @@ template <uint32_t held> class Few {
     }
 
     int64_t size() const { return count; }
-    int64_t *begin() { return most > 0 ? at.there.all + at.there.first : at.here; }
-    const int64_t *begin() const { return most > 0 ? at.there.all + at.there.first : at.here; }
-    int64_t *end() { return begin() + count; }
-    const int64_t *end() const { return begin() + count; }
-    int64_t &operator[](int64_t place) { return begin()[place]; }
-    const int64_t &operator[](int64_t place) const { return begin()[place]; }
-    int64_t &back() { return end()[-1]; }
+    T *begin() { return most > 0 ? at.there.all + at.there.first : at.here; }
+    const T *begin() const { return most > 0 ? at.there.all + at.there.first : at.here; }
+    T *end() { return begin() + count; }
+    const T *end() const { return begin() + count; }
+    T &operator[](int64_t place) { return begin()[place]; }
+    const T &operator[](int64_t place) const { return begin()[place]; }
+    T &back() { return end()[-1]; }
 
-    void add(int64_t number) {
+    void add(T number) {
         if (count == room()) {
-            if (most > 0 && 4 * (size() + 1) <= int64_t(3) * most) {
+            if (most > 0 && 5 * (size() + 1) <= int64_t(4) * most) {
                 std::copy(begin(), end(), at.there.all);
                 at.there.first = 0;
             } else {
-                move(2 + size() + size() / 2);
+                move(2 + size() + size() / 3);
             }
         }
         ++count;

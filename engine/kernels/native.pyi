@@ -456,7 +456,7 @@ class Totals:
         until: Ints,
         at: Ints,
         base: int,
-        group: Ints,
+        group: npt.NDArray[np.uint32],
         words: Ints | None,
         flags: Flags,
         kind: int,

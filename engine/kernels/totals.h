@@ -62,7 +62,8 @@ class Totals {
         if (!PyArg_ParseTuple(args, "OOOLOOOiiOOOO", &events_, &until_, &at_, &base, &group_, &words_,
                               &flags_, &work.kind, &work.scale, &counts_, &sums_, &means_, &known_))
             throw Raised();
-        Ints events(events_), until(until_), at(at_), group(group_), words(words_);
+        Ints events(events_), until(until_), at(at_), words(words_);
+        View<const uint32_t> group(group_);
         Bytes flags(flags_);
         Out counts(counts_, true), sums(sums_, true), means(means_, true);
         View<uint8_t> known(known_, true);

@@ -10,9 +10,9 @@
 struct Turns {
     Span<int64_t> events, until, at;
     int64_t base;
-    Span<int64_t> group;
+    Span<uint32_t> group;
 
-    Turns(Span<int64_t> events, Span<int64_t> until, Span<int64_t> at, int64_t base, Span<int64_t> group)
+    Turns(Span<int64_t> events, Span<int64_t> until, Span<int64_t> at, int64_t base, Span<uint32_t> group)
         : events(events), until(until), at(at), base(base), group(group) {
         at.want(until.size);
         for (int64_t i = 0; i < events.size; ++i) {

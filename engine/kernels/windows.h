@@ -2,6 +2,7 @@
 #pragma once
 
 #include "aggregates.h"
+#include "nearby.h"
 
 #include <functional>
 #include <utility>
@@ -101,7 +102,7 @@ class Windows : public Leaving {
         int64_t next = 0, stop = 0;  // the members between leave one after the other
         int64_t last = 0;            // the end of the last of them when it came
         std::vector<std::pair<int64_t, int64_t>> heap;  // of other members: the end and the member
-        Grown<int64_t> ends;                            // by member that is kept
+        Nearby ends;                                    // by member that is kept
     };
     std::vector<Clock> clocks;
     std::vector<int64_t> met;  // by group: its newest point in this run, or -1
@@ -115,16 +116,15 @@ class Windows : public Leaving {
         if (!PyLong_Check(ends_)) {
             Ints ends(ends_);
             if (ends.size < fresh) throw std::out_of_range("members without an end");
-            std::copy_n(ends.data, fresh, clock.ends.room(fresh));
+            for (int64_t i = 0; i < fresh; ++i) clock.ends.add(ends.data[i]);
             return;
         }
         long long by = PyLong_AsLongLong(ends_);
         if (by < 0 || shown == nullptr) throw std::out_of_range("ends without a clock");
-        auto *out = clock.ends.room(fresh);
         for (int64_t i = 0; i < fresh; ++i) {
             int64_t now = arrival.data ? arrival.data[i] : i;
             if (now < 0 || now >= shown->size) throw std::out_of_range("an arrival unknown");
-            out[i] = std::min<int64_t>(shown->data[now], NEVER - by) + by;
+            clock.ends.add(std::min<int64_t>(shown->data[now], NEVER - by) + by);
         }
     }
 
@@ -171,7 +171,7 @@ class Windows : public Leaving {
                 int64_t place = start + i;
                 bool stays = true;
                 for (size_t k = 0; k < clocks.size() && !silent; ++k)
-                    stays = stays && clocks[k].ends.data()[place] >= shown[k].data[now];
+                    stays = stays && clocks[k].ends[place] >= shown[k].data[now];
                 if (stays) {
                     for (Clock &one : clocks) stay(one, base + place);
                     come(base + place);
@@ -200,8 +200,10 @@ class Windows : public Leaving {
         long long clock;
         if (!PyArg_ParseTuple(args, "L", &clock)) throw Raised();
         if (clock < 0 || clock >= static_cast<long long>(clocks.size())) return handed({});
-        const auto &some = clocks[static_cast<size_t>(clock)].ends;
-        return handed({some.data(), some.data() + some.size()});
+        const Nearby &some = clocks[static_cast<size_t>(clock)].ends;
+        std::vector<int64_t> found(static_cast<size_t>(some.size()));
+        for (size_t i = 0; i < found.size(); ++i) found[i] = some[static_cast<int64_t>(i)];
+        return handed(found);
     }
 
     // Moves the ends of members on a clock, by their places, to earlier readings.
@@ -218,7 +220,7 @@ class Windows : public Leaving {
         for (int64_t i = 0; i < places.size; ++i) {
             if (places.data[i] < 0 || places.data[i] >= clock.ends.size())
                 throw std::out_of_range("a member that is not there");
-            clock.ends.data()[places.data[i]] = ends.data[i];
+            clock.ends.set(places.data[i], ends.data[i]);
             await(clock, ends.data[i], begin + places.data[i]);
         }
         Py_RETURN_NONE;
@@ -235,7 +237,7 @@ class Windows : public Leaving {
 
     void stay(Clock &clock, int64_t member) {
         if (clock.next == clock.stop && clock.heap.empty()) clock.next = clock.stop = member;
-        int64_t end = clock.ends.data()[member - base];
+        int64_t end = clock.ends[member - base];
         // Compares with `last`, as the previous member's end may have moved since; then it says
         // nothing about the members before it.
         bool follows = clock.stop == member && clock.heap.empty() &&
@@ -251,7 +253,7 @@ class Windows : public Leaving {
     // Removes members whose end lies before `now`.
     void pass(Clock &clock, int64_t now) {
         for (; clock.next < clock.stop; ++clock.next) {
-            if (clock.next >= base && clock.ends.data()[clock.next - base] >= now) break;
+            if (clock.next >= base && clock.ends[clock.next - base] >= now) break;
             if (clock.next >= base) leave(clock.next);
         }
         while (!clock.heap.empty() && clock.heap.front().first < now) {

@@ -50,9 +50,10 @@ def totals(
     real = values.dtype == np.float64
     found: npt.NDArray[Any] = np.empty(n, np.float64 if real or mean else np.int64)
     known = np.empty(n, np.uint8)
-    none, words = np.zeros(max(n, len(values)), np.int64), found.view(np.int64)
+    none, group = np.zeros(n, np.int64), np.zeros(len(values), np.uint32)
+    words = found.view(np.int64)
     native.Totals().run(
-        events[order], until, none[:n], 0, none[: len(values)], values.view(np.int64), None,
+        events[order], until, none, 0, group, values.view(np.int64), None,
         _REAL if real else _WHOLE, 1, None, None if mean else words, words if mean else None, known,
     )  # fmt: skip
     return found, known & (2 if mean else 1) != 0
