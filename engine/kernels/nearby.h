@@ -15,7 +15,7 @@ class Nearby {
 
     static uint64_t apart(int64_t low, int64_t high) { return static_cast<uint64_t>(high) - static_cast<uint64_t>(low); }
 
-    bool fits(int64_t number) const { return number >= base && apart(base, number) <= UINT32_MAX; }
+    bool fits(int64_t number) const { return apart(base, number) <= UINT32_MAX; }
 
     // Makes it possible to hold a number that does not fit.
     void settle(int64_t number) {

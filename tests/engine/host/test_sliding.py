@@ -30,15 +30,17 @@ OVER = [
 @pytest.mark.parametrize("clocks", [0, 1, 2])
 @pytest.mark.parametrize("ordered", [True, False])
 def test_members_by_clocks(clocks: int, ordered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readings are near each other or far apart, which is not always known from the first ones."""
     monkeypatch.setattr(sliding, "_FEW", 3)
-    for seed in range(12):
+    for seed in range(48):
         chance = np.random.default_rng(seed)
+        step = (1, 1 << 27, 1 << 30, 1 << 50)[seed // 2 % 4]
         made = Sliding([VARCHAR], OVER, [(0,), (0,), (0,), (1,)], [BIGINT, DOUBLE], clocks, ordered)
-        now = [0] * clocks
+        now = [int(chance.choice((0, -(1 << 60), (1 << 60)))) for _ in range(clocks)]
         held: list[tuple[str, int, list[int]]] = []
         for _ in range(12):
             count = int(chance.integers(0, 7))
-            shown = [np.cumsum(chance.integers(0, 3, count)) + one for one in now]
+            shown = [step * np.cumsum(chance.integers(0, 3, count)) + one for one in now]
             now = [int(one[-1]) if count else n for one, n in zip(shown, now, strict=True)]
             arrival = (
                 np.sort(chance.integers(0, count, 2 * count)) if count else np.empty(0, np.int64)
@@ -46,16 +48,19 @@ def test_members_by_clocks(clocks: int, ordered: bool, monkeypatch: pytest.Monke
             keys = [f"k{seed}{int(k)}" for k in chance.integers(0, 3, 2 * count)]
             values = [int(v) for v in chance.integers(-9, 9, 2 * count)]
             ends = [
-                one[arrival] + (4 if ordered else chance.integers(-1, 9, 2 * count))
+                one[arrival] + step * (4 if ordered else chance.integers(-1, 9, 2 * count))
                 for one in shown
             ]
+            if not ordered and seed % 3 == 0:
+                for end in ends:
+                    end[chance.random(2 * count) < 0.05] = np.iinfo(np.int64).max
             own = made.enter(
                 [pa.array(keys, pa.string())],
                 [pa.array(values, pa.int64()), pa.array(values, pa.float64())],
                 2 * count,
                 arrival,
                 tuple(shown),
-                [4] * clocks if ordered and seed % 2 else ends,
+                [4 * step] * clocks if ordered and seed % 2 else ends,
             )
             who, points = own or (np.arange(2 * count), np.arange(2 * count))
             found = [one.to_pylist() for one in made.results(Faults())]
