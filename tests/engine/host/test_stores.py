@@ -55,7 +55,7 @@ def test_rows_stand_in_the_order_of_all_streams(copies: tuple[int, ...], seed: i
         }
     assert stores.position == position
     for name, of in zip("RST", copies, strict=True):
-        found = [mine.tolist() for mine in stores[name].position]
+        found = [mine[:].tolist() for mine in stores[name].position]
         assert [list(row) for row in zip(*found, strict=True)] == (want[name] if of else [])
 
 
@@ -72,6 +72,6 @@ def test_rows_go_once_they_are_the_larger_part_and_no_window_reaches_them() -> N
     assert 11 <= len(stores["R"]) <= 40
     assert 3 <= len(stores["S"]) <= 40
     for name, needed in (("R", 11), ("S", 3)):
-        times = stores[name].timestamp.tolist()
+        times = stores[name].timestamp[:].tolist()
         assert times == list(range(100 - len(times), 100))
         assert len(times) >= needed

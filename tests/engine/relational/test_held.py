@@ -90,7 +90,7 @@ def test_sessions_beside_their_definition(seed: int) -> None:
                 numbers = numbers[kept.places(None)]
                 kept.compact()
                 every = np.arange(len(kept))
-                open_.begin(kept.taken(every, ["c0"]), kept.times, kept.whose(every))
+                open_.begin(kept.taken(every, ["c0"]), kept.times[:], kept.whose(every))
     assert given or gap > 3
 
 
