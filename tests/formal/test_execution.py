@@ -496,10 +496,10 @@ FORGETS = ("(chosen.does.at < probes.left_pc)", "(chosen.does.at <= probes.left_
         ),
         proof("any-program", runs(None, alone=True), "search", 18),
         proof("two-joins-alone", runs("two-joins", alone=True), "meet", 52),
-        proof("two-joins", runs("two-joins"), "meet", 50),
+        proof("two-joins", runs("two-joins"), "meet", 56),
         proof("repeats", runs("two-joins", alone=True, fault=REPEATS), "search", 50, "FAIL"),
         proof("forgets", runs("two-joins", alone=True, fault=FORGETS), "search", 50, "FAIL"),
-        proof("or-is-and", runs("jumps", alone=True, fault=OR_IS_AND), "search", 36, "FAIL"),
+        proof("or-is-and", runs("jumps", alone=True, fault=OR_IS_AND), "search", 42, "FAIL"),
     ],
 )
 def test_execution(case: Case, tmp_path: Path) -> None:

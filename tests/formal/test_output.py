@@ -237,7 +237,7 @@ def delivers(*fault: tuple[str, str]) -> object:
     [
         proof("output", delivers(), "search", 20, campaign=False),
         proof("output", delivers(), "search", 26, limit=1800),
-        proof("output", delivers(), "meet", 40),
+        proof("output", delivers(), "meet", 46),
         proof(
             "age-of-another",
             delivers(("search.keys.ages.eq(ages)", "search.keys.ages.eq(ranks)")),
@@ -258,7 +258,7 @@ def delivers(*fault: tuple[str, str]) -> object:
             "repeats",
             delivers(("here.eq(leaves)", "here.eq(here | leaves)")),
             "search",
-            26,
+            30,
             "FAIL",
         ),
         proof(

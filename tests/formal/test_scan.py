@@ -120,7 +120,9 @@ class ScannerMeetsAll(Specification):
         in_use = Signal(3)
         m.d.sync += in_use.eq(Mux(flush, 0, in_use + scanner.begin - scanner.freed))
         self.claim(m, ~scanner.freed | (in_use != 0))
-        valid = anything(m, 1, "valid") & (in_use != BUFFERS) & awake
+        # With two turns a row, half as many are kept.
+        room = Mux(used > 1, BUFFERS // 2, BUFFERS)
+        valid = anything(m, 1, "valid") & (in_use < room) & awake
         stays = before(m, scanner.staged.valid & ~scanner.staged.ready & ~flush)
         self.assume(m, ~stays | flush | (valid & (payload == before(m, payload))))
         buffer = Signal(2)
@@ -130,17 +132,19 @@ class ScannerMeetsAll(Specification):
         put = scanner.put
         m.d.comb += put.as_value().eq(anything(m, put.as_value().shape(), "put"))
         ahead = (put.buffer - buffer)[:2]
-        self.assume(m, ~put.valid | (in_use + ahead < BUFFERS))
+        self.assume(m, ~put.valid | (in_use + ahead < room))
+        # A probe is picked some cycles before its comparisons are put, and none is picked before a flush.
+        self.assume(m, ~put.valid | (awake & ~before(m, flush)))
         self.assume(m, ~put.valid | ~stays | (ahead != 0))
-        self.assume(m, put.turn < self.factors)
+        self.assume(m, (put.turn == 0) | (put.turn < used))
         compared = [
             [Signal.like(put.comparison) for _ in range(self.factors)] for _ in range(BUFFERS)
         ]
         for b in range(BUFFERS):
             for number in range(self.factors):
                 now = compared[b][number]
-                here = put.valid & (put.comparator == 0) & (put.buffer == b)
-                here &= put.turn == number
+                its_place = Mux(used > 1, put.buffer[0] == b % 2, put.buffer == b)
+                here = put.valid & (put.comparator == 0) & its_place & (put.turn == number)
                 m.d.comb += now.eq(Mux(here, put.comparison, before(m, now)))
         m.d.comb += [scanner.staged.valid.eq(valid), scanner.staged.payload.as_value().eq(payload)]
         self.assume(m, (probe.count <= self.depth) & ~(probe.plan.indexed & (config.indexes == 0)))
@@ -300,7 +304,7 @@ class WalkMeetsAllOfItsBucket(ScannerMeetsAll):
             m.d.sync += [head.eq(head + 1), back.eq(back + 1)]
             m.d.sync += filled.eq(Mux(filled == depth, depth, filled + 1))
         seed = constant(m, index.seed.shape(), "seed")
-        its = bucket(hashed(stored[:1], seed, bits), bits)
+        its = bucket(hashed(stored[:1], seed, config.bucket_bits), config.bucket_bits)
         m.d.comb += [
             index.seed.eq(seed),
             index.insert.eq(insert),
