@@ -270,9 +270,13 @@ class WalkMeetsAllOfItsBucket(ScannerMeetsAll):
     indexes = 1
 
     def __init__(
-        self, factors: int, *faults: tuple[str, str], index: tuple[tuple[str, str], ...] = ()
+        self,
+        depth: int,
+        factors: int,
+        *faults: tuple[str, str],
+        index: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        super().__init__(2, 1, factors, *faults)
+        super().__init__(depth, 1, factors, *faults)
         self.index = index
 
     def make(self, config: DeviceConfig) -> Scanner:
@@ -332,9 +336,12 @@ def scans(depth: int, lanes: int, factors: int, *faults: tuple[str, str]) -> obj
 
 
 def walks(
-    factors: int, *faults: tuple[str, str], index: tuple[tuple[str, str], ...] = ()
+    factors: int,
+    *faults: tuple[str, str],
+    index: tuple[tuple[str, str], ...] = (),
+    depth: int = 2,
 ) -> object:
-    return lambda: WalkMeetsAllOfItsBucket(factors, *faults, index=index)
+    return lambda: WalkMeetsAllOfItsBucket(depth, factors, *faults, index=index)
 
 
 ALWAYS_WALKS = (
@@ -400,7 +407,7 @@ NOT_LINKED = walks(1, index=(("older_write.en.eq(links.valid)", "older_write.en.
         ),
         proof(
             "ends-early",
-            walks(1, ("offset >= judge.before", "offset >= judge.count")),
+            walks(1, ("offset >= judge.before", "offset >= judge.count"), depth=4),
             "search",
             40,
             "FAIL",

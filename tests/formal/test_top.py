@@ -132,6 +132,7 @@ class WholeJoins(Specification):
             instructions=4,
             comparisons=1,
             probe_fifo_depth=1,
+            groups=8,
             output_fifo_depth=1,
         )
         m.submodules.top = top = Wjasip(config)
