@@ -319,9 +319,9 @@ NEVER_DONE = (
         proof("pair", joins(), "meet", BOUND + 120),
         proof("pair-turned", joins(streams=(1, 0), gaps=(0, 9)), "search", BOUND + 10),
         # Of three that come at once, the last begins when the first two are through.
-        proof("three", joins(streams=(0, 1, 0), drained=160), "search", BOUND + 40, limit=1800),
-        proof("overflow", joins(streams=(1, 1, 1), drained=160), "search", BOUND + 40),
-        proof("overflow", joins(streams=(1, 1, 1)), "meet", BOUND + 40),
+        proof("three", joins(streams=(0, 1, 0), drained=230), "search", BOUND + 110, limit=1800),
+        proof("overflow", joins(streams=(1, 1, 1), drained=230), "search", BOUND + 110, limit=1800),
+        proof("overflow", joins(streams=(1, 1, 1)), "meet", BOUND + 110),
         proof("repeats", joins(fault=REPEATS), "search", BOUND, "FAIL"),
         proof("never-done", joins(fault=NEVER_DONE), "search", BOUND, "FAIL"),
     ],
