@@ -162,6 +162,7 @@ class RowStore:
                 rows += before
             if not self._pieces and self._gone:
                 last[0], self._gone = last[0].slice(self._gone), 0
+            # In a pool of their own: beside what comes and goes in a step, they would leave holes in its pages.
             self._pieces.append(
                 _Piece(pa.concat_tables(last).combine_chunks(memory_pool=pa.system_memory_pool()))
             )

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <utility>
 
-// There is room for a third to all of the numbers beyond them, of which no memory is taken where there are many. While
-// as many come and leave as are there, each is moved three times at most.
+// A few numbers have room for a third to all of them beyond; many have room for three times as many, which takes no
+// memory. While as many come and leave as are there, each is moved three times at most.
 template <typename T>
 class Grown {
     Room<T> all;

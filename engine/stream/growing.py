@@ -26,8 +26,8 @@ if _HAS_PAGES:
 class Growing:
     """An array of numbers. The cost of appending does not depend on its length.
 
-    There is room for a third to all of them beyond what is there. Where there are many, this takes no memory: a page
-    has some from when it is written first until all that it holds has been dropped.
+    A few have room for a third to all of them beyond. Many have room for three times as many, which takes no memory: a
+    page has some from when it is written first until all that it holds has been dropped.
     """
 
     __slots__ = ("_data", "_given", "_pages", "_start", "_stop")
