@@ -30,7 +30,7 @@ from seustream.compiler.language.types import Type
 from seustream.engine.host.keys import exported
 from seustream.engine.kernels import native
 from seustream.engine.stream.schema import arrow_type
-from seustream.engine.stream.taken import made
+from seustream.engine.stream.taken import made, taken
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -51,6 +51,10 @@ class AtPoints(NamedTuple):
 
     values: pa.Array
     lost: Bools | None
+
+    def some(self, places: Ints) -> AtPoints:
+        """Returns those of some points."""
+        return AtPoints(taken(self.values, places), None if self.lost is None else self.lost[places])
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,7 @@ class Aggregates:
             results.append((number, asked))
             types.append(result)
         self._results = tuple(zip(results, types, strict=True))
-        self._can_fold = all(kind in (_SUMS, _PICKS) for kind, *_ in parts.values())
+        self._can_fold = all(kind != _OTHER for kind, *_ in parts.values())
         self.kernel.configure(
             tuple([one.__arrow_c_schema__() for one in self.types]),
             tuple(parts.values()),
@@ -177,6 +181,11 @@ class Aggregates:
         """Returns each aggregate at each point; adds lost values to `faults`."""
         found = self.results(self.kernel.found(turns.events, turns.until, turns.at))
         return values_of(self.aggregates, found, faults)
+
+    def now(self, groups: Ints) -> list[AtPoints]:
+        """Returns each aggregate of some groups as they are."""
+        nothing = np.zeros(len(groups), np.int64)
+        return self.results(self.kernel.found(nothing[:0], nothing, np.ascontiguousarray(groups)))
 
     def results(self, found: native.Found) -> list[AtPoints]:
         """Returns each aggregate at each point that the kernel was asked for."""

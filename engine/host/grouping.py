@@ -161,10 +161,7 @@ class Points:
             self.time[index],
             taken(self.since, index),
             [taken(key, index) for key in self.keys],
-            [
-                AtPoints(taken(one.values, index), None if one.lost is None else one.lost[index])
-                for one in self.found
-            ],
+            [one.some(index) for one in self.found],
         )
 
 

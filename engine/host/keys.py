@@ -42,11 +42,13 @@ class KeyNumbers:
 
     def values(self, numbers: Ints) -> list[pa.Array]:
         """Returns the columns of some keys, by their numbers."""
-        some = np.ascontiguousarray(numbers)
-        found = [made(self.kernel.take(n, some), of) for n, of in enumerate(self._coded)]
-        for n, codes in self._lists.items():
-            found[n] = codes.lists(found[n])
-        return found
+        return [self.column(n, numbers) for n in range(len(self.types))]
+
+    def column(self, column: int, numbers: Ints) -> pa.Array:
+        """Returns a column of some keys."""
+        taken = self.kernel.take(column, np.ascontiguousarray(numbers))
+        found = made(taken, self._coded[column])
+        return self._lists[column].lists(found) if column in self._lists else found
 
 
 class _ListCodes:

@@ -167,6 +167,13 @@ class Aggregates {
         of.best.run(turns, work, of.members.data());
     }
 
+    // Calls `use` with the states of a part, if they are sums.
+    template <typename Use> static void of_state(Part &of, Use use) {
+        if (of.kind == SUMS) use(of.totals);
+        if (of.kind == MOMENTS) use(of.moments);
+        if (of.kind == BITS) use(of.bits);
+    }
+
     void run(Part &of, const Turns &turns) {
         if (of.once)
             step(of, distinct(of, turns));
@@ -294,7 +301,7 @@ class Aggregates {
                 throw std::invalid_argument("moments of other than one or two reals");
             if (mine->kind == PICKS && mine->read.empty()) throw std::invalid_argument("the least of nothing");
             mine->once = once;
-            others = others || (mine->kind != SUMS && mine->kind != PICKS);
+            others = others || mine->kind == OTHER;
             parts.push_back(std::move(mine));
         }
         std::vector<std::string> types = formats(formats_);
@@ -390,6 +397,32 @@ class Aggregates {
         return PyLong_FromSize_t(places.size());
     }
 
+    // Adds to groups the states of the sums of groups of others, in place of what they had. Sums of members that count
+    // once stay as they are: these are the members' own.
+    PyObject *pour(PyObject *args) {
+        PyObject *others_, *from_, *to_;
+        if (!PyArg_ParseTuple(args, "OOO", &others_, &from_, &to_)) throw Raised();
+        Aggregates &given = Owner<Aggregates>::checked(others_);
+        Ints from(from_), to(to_);
+        to.want(from.size);
+        if (given.parts.size() != parts.size() || &given == this) throw std::invalid_argument("groups of other parts");
+        for (int64_t i = 0; i < from.size; ++i)
+            if (from.data[i] < 0 || to.data[i] < 0) throw std::out_of_range("a group below 0");
+        for (size_t p = 0; p < parts.size(); ++p) {
+            Part &mine = *parts[p], &other = *given.parts[p];
+            if (mine.kind != other.kind) throw std::invalid_argument("groups of other parts");
+            if (mine.once) continue;
+            auto pour = [&](auto &state, auto &of) {
+                for (int64_t i = 0; i < to.size; ++i) state.forget(to.data[i]);
+                for (int64_t i = 0; i < to.size; ++i) state.add(to.data[i], of, from.data[i]);
+            };
+            if (mine.kind == SUMS) pour(mine.totals, other.totals);
+            if (mine.kind == MOMENTS) pour(mine.moments, other.moments);
+            if (mine.kind == BITS) pour(mine.bits, other.bits);
+        }
+        Py_RETURN_NONE;
+    }
+
     // Returns the states of the sums of some groups as words, and where those of each group end.
     PyObject *states(PyObject *args) {
         PyObject *groups_;
@@ -399,7 +432,7 @@ class Aggregates {
         for (int64_t i = 0; i < groups.size; ++i) {
             if (groups.data[i] < 0) throw std::out_of_range("a group below 0");
             for (auto &one : parts)
-                if (one->kind == SUMS) one->totals.give(groups.data[i], words);
+                of_state(*one, [&](auto &state) { state.give(groups.data[i], words); });
             ends.push_back(static_cast<int64_t>(words.size()));
         }
         return Py_BuildValue("NN", handed(words), handed(ends));
@@ -416,12 +449,14 @@ class Aggregates {
             if (groups.data[i] < 0 || ends.data[i] < at - words.data || ends.data[i] > words.size)
                 throw std::out_of_range("states out of order");
             for (auto &one : parts)
-                if (one->kind == SUMS) at = one->totals.take(groups.data[i], at, words.data + ends.data[i]);
+                of_state(*one, [&](auto &state) { at = state.take(groups.data[i], at, words.data + ends.data[i]); });
         }
         Py_RETURN_NONE;
     }
 
     PyObject *count(PyObject *) { return PyLong_FromLongLong(static_cast<long long>(size())); }
+
+    PyObject *known(PyObject *) { return PyLong_FromLongLong(static_cast<long long>(distinct())); }
 
     PyObject *begin(PyObject *) { return PyLong_FromLongLong(static_cast<long long>(base)); }
 

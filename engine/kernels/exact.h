@@ -123,6 +123,14 @@ class Exact {
         return low;
     }
 
+    // Adds another sum.
+    void add(Exact &other) {
+        other.carry();
+        if (other.is_new()) return;
+        int64_t *at = from(other.low, static_cast<int>(other.limbs.size()));
+        for (int64_t limb : other.limbs) *at++ += limb;
+    }
+
     void add(double value, bool negative) {
         Parts one(value);
         if (one.mantissa == 0) return;

@@ -377,6 +377,13 @@ class Aggregates:
     def resume(self, groups: Ints, words: Ints, ends: Ints, /) -> None:
         """Takes the states of the sums of some groups in place of what they had."""
 
+    def pour(self, others: Aggregates, of: Ints, to: Ints, /) -> None:
+        """Adds to groups `to` the states of the sums of groups `of` of others, in place of what they had. Sums of members
+        that count once stay as they are."""
+
+    def distinct(self) -> int:
+        """Returns the most texts, or members that count once, that are known for any column."""
+
     def groups(self, places: Ints, out: Ints, /) -> None:
         """Writes the groups of some members."""
 

@@ -54,6 +54,28 @@ class Totals {
         return next;
     }
 
+    void forget(int64_t group) {
+        if (numbers.has(group)) numbers[group] = 0;
+        if (sums.has(group)) sums[group] = {};
+        if (infinites.has(group)) infinites[group] = {};
+    }
+
+    // Adds the state of a group of others.
+    void add(int64_t group, Totals &others, int64_t of) {
+        if (!others.numbers.has(of)) return;
+        numbers.want(group + 1);
+        numbers[group] += others.numbers[of];
+        if (others.sums.has(of)) {
+            sums.want(group + 1);
+            sums[group].add(others.sums[of]);
+        }
+        if (others.infinites.has(of)) {
+            infinites.want(group + 1);
+            infinites[group].above += others.infinites[of].above;
+            infinites[group].below += others.infinites[of].below;
+        }
+    }
+
     PyObject *run(PyObject *args) {
         PyObject *events_, *until_, *at_, *group_, *words_, *flags_;
         PyObject *counts_, *sums_, *means_, *known_;

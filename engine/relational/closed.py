@@ -7,7 +7,7 @@ them is empty.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,6 +29,9 @@ from seustream.engine.stream.taken import taken
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+_AT_ONCE = 1 << 16
+"""Groups whose rows are made at once."""
+
 GroupsOf = Callable[[Ints], Ints]
 """Returns the numbers of the groups of some rows."""
 
@@ -60,36 +63,60 @@ class Passed(NamedTuple):
     quiet: int | None
 
 
-def periods_passed(
-    every: logical.Periodic, ts: Ints, done: Ints | int | None, now: int, groups: GroupsOf
-) -> Passed:
-    """Closes windows over rows at times `ts`, in order within each group. The groups of windows up
-    to `done` were given before."""
-    first, last = numbers(every, ts)
+class Over(NamedTuple):
+    """Which windows of some rows, or panes, are over at a watermark: the first and the last of each, as far as there are
+    any (`some`); which have later ones (`stays`); and as `done` and `quiet` of `Passed`."""
+
+    first: Ints
+    last: Ints
+    some: Ints
+    stays: Bools
+    done: int
+    quiet: int
+
+
+def over(
+    every: logical.Periodic, windows: tuple[Ints, Ints], done: Ints | int | None, now: int
+) -> Over:
+    """Finds the windows that are over out of the first to the last of each row. Those up to `done` were given
+    before."""
+    first, last = windows
     if done is not None:
         first = np.maximum(first, done + 1)
     # The first window that is not over is the first that ends after the next instant.
-    over = min(int(numbers(every, now + 1)[0]) - 1, int(last.max()))
-    quiet = int(edges(every, max(over + 1, int(first.min())))[1]) - 1
-    inside = np.flatnonzero((first <= last) & (first <= over))
-    stays = last > over
-    if not len(inside):
-        return Passed(None, stays, over, quiet)
-    group = groups(inside)
+    end = min(int(numbers(every, now + 1)[0]) - 1, int(last.max()))
+    quiet = int(edges(every, max(end + 1, int(first.min())))[1]) - 1
+    some = np.flatnonzero((first <= last) & (first <= end))
+    return Over(first, np.minimum(last, end), some, last > end, end, quiet)
+
+
+def periods_passed(
+    every: logical.Periodic, ts: Ints, done: Ints | int | None, now: int, groups: GroupsOf
+) -> Passed:
+    """Closes windows over rows at times `ts`, in order within each group."""
+    past = over(every, numbers(every, ts), done, now)
+    if not len(past.some):
+        return Passed(None, past.stays, past.done, past.quiet)
+    group = groups(past.some)
     order = order_of(group)
-    rows, group = inside[order], group[order]
-    low, high = first[rows], np.minimum(last[rows], over)
+    rows, group = past.some[order], group[order]
+    low, high = past.first[rows], past.last[rows]
     # `low` and `high` only rise within a group: a row adds the windows after its predecessor's.
     begin = low.copy()
     begin[1:] = np.where(group[1:] == group[:-1], np.maximum(low[1:], high[:-1] + 1), low[1:])
-    count = np.maximum(high - begin + 1, 0)
-    of = np.repeat(np.arange(len(rows)), count)
-    window = begin[of] + np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
+    of, window = spread(begin, high)
     start, end = edges(every, window)
     # The last window of a row is the last one so far, and none of its windows is empty.
-    hi = np.cumsum(count)
+    hi = np.searchsorted(of, np.arange(len(rows)), side="right")
     closed = Closed(rows, group, hi - (high - low + 1), hi, group[of], start, end, of)
-    return Passed(closed, stays, over, quiet)
+    return Passed(closed, past.stays, past.done, past.quiet)
+
+
+def spread(first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Returns the numbers from the first to the last of each row, with the rows that they are of."""
+    count = np.maximum(last - first + 1, 0)
+    of = np.repeat(np.arange(len(first)), count)
+    return of, first[of] + np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
 
 
 def sessions_passed(every: logical.Sessions, ts: Ints, groups: GroupsOf) -> Passed:
@@ -102,6 +129,48 @@ def sessions_passed(every: logical.Sessions, ts: Ints, groups: GroupsOf) -> Pass
     return Passed(closed, np.zeros(len(ts), np.bool_), None, None)
 
 
+@dataclass(slots=True)
+class WindowGroups:
+    """Groups of windows that are over: their windows' `start` and `end`, the times of their first rows (`began`) and
+    the oldest (`since`), their queries and their keys. `aggregates` returns those of some groups."""
+
+    start: Ints
+    end: Ints
+    began: Ints
+    since: Ints
+    whose: Ints | None
+    keys: list[pa.Array]
+    aggregates: Callable[[Ints, Faults], list[pa.Array]]
+
+
+def groups_of_closed(
+    measures: Measures,
+    closed: Closed,
+    values: Sequence[pa.Array],
+    times: Ints,
+    oldest: pa.Array,
+    whose: Ints | None,
+    faults: Faults,
+) -> WindowGroups:
+    """Returns groups of rows. `values` are those of `measures.read`. They, `times`, `oldest` and `whose` are those of
+    the rows of `closed`, in its order."""
+    turns = spanned(closed.lo, closed.hi, closed.of_point)
+    with faults.naming(_named(closed.end)):
+        rows = measures.of_points(values, closed.first, closed.group, turns, faults, oldest)
+    since = np.asarray(rows.pop(SINCE))
+    keys = [rows[0, f"g{number}"] for number in range(len(measures.keys))]
+    found = [rows[0, f"a{number}"] for number in range(len(measures.aggregates))]
+    return WindowGroups(
+        closed.start,
+        closed.end,
+        times[closed.first],
+        since,
+        None if whose is None else whose[closed.first],
+        keys,
+        lambda some, _: [taken(one, some) for one in found],
+    )
+
+
 class GroupRows(NamedTuple):
     """Rows of groups: columns, the oldest time in each group, the end of its window, and its
     query."""
@@ -112,45 +181,39 @@ class GroupRows(NamedTuple):
     whose: Ints | None
 
 
-def rows_of_closed(
-    node: logical.PeriodGroups,
-    measures: Measures,
-    closed: Closed,
-    values: Sequence[pa.Array],
-    times: Ints,
-    oldest: pa.Array,
-    whose: Ints | None,
-    faults: Faults,
-) -> GroupRows:
-    """Returns the rows of groups by query, by the ends of their windows, then by ORDER BY; equal
-    ones by the times at which they began, and their keys. `values` are those of `measures.read`.
-    They, `times`, `oldest` and `whose` are those of the rows of `closed`, in its order."""
-    turns = spanned(closed.lo, closed.hi, closed.of_point)
+def rows_of_groups(
+    node: logical.PeriodGroups, measures: Measures, groups: WindowGroups, faults: Faults
+) -> Iterator[GroupRows]:
+    """Yields the rows of groups by query, by the ends of their windows, then by ORDER BY; equal
+    ones by the times at which they began, and their keys. Many come in parts, unless an order of the rows of a window is
+    asked for."""
+    order, keys = _in_order(groups), groups.keys
+    most = len(order) if node.order_by or node.limit is not None else _AT_ONCE
+    for begin in range(0, len(order), max(most, 1)):
+        part = order[begin : begin + most]
+        end = groups.end[part]
+        with faults.naming(_named(end)):
+            found = groups.aggregates(part, faults)
+            rows: Rows = {(0, f"g{n}"): taken(key, part) for n, key in enumerate(keys)}
+            rows |= {(0, f"a{n}"): one for n, one in enumerate(found)}
+            rows[-1, logical.WINDOW_START.name] = as_column(groups.start[part])
+            rows[-1, logical.WINDOW_END.name] = as_column(end)
+            whose = None if groups.whose is None else groups.whose[part]
+            given = _Found(rows, end, groups.since[part], whose)
+            if node.having is not None:
+                having = measures.over(node.having)
+                given = given.some(np.flatnonzero(holds(having, leaves(rows), len(part), faults)))
+        with faults.naming(_named(given.end)):
+            if node.order_by or node.limit is not None:
+                given = given.some(_first(node, measures, given))
+            leaf = leaves(given.rows)
+            over = [measures.over(item.expression) for item in node.items]
+            columns = [evaluate(e, leaf, len(given.end), faults) for e in over]
+        yield GroupRows(columns, given.since, given.end, given.whose)
 
-    def named(point: int) -> str:
-        return f"the group of the window that ends at ts {closed.end[point]}"
 
-    with faults.naming(named):
-        rows = measures.of_points(values, closed.first, closed.group, turns, faults, oldest)
-    since = np.asarray(rows.pop(SINCE))
-    rows[-1, logical.WINDOW_START.name] = as_column(closed.start)
-    rows[-1, logical.WINDOW_END.name] = as_column(closed.end)
-    queries = () if whose is None else (whose[closed.first],)
-    order = _in_order(
-        (times[closed.first], closed.start, closed.end, *queries), rows, len(measures.keys)
-    )
-    found = _Found(rows, closed.end, since, *queries).some(order)
-    with faults.naming(lambda row: f"the group of the window that ends at ts {found.end[row]}"):
-        if node.having is not None:
-            having = measures.over(node.having)
-            kept = holds(having, leaves(found.rows), len(found.end), faults)
-            found = found.some(np.flatnonzero(kept))
-        if node.order_by or node.limit is not None:
-            found = found.some(_first(node, measures, found))
-        leaf = leaves(found.rows)
-        over = [measures.over(item.expression) for item in node.items]
-        columns = [evaluate(e, leaf, len(found.end), faults) for e in over]
-    return GroupRows(columns, found.since, found.end, found.whose)
+def _named(end: Ints) -> Callable[[int], str]:
+    return lambda row: f"the group of the window that ends at ts {end[row]}"
 
 
 class _Found(NamedTuple):
@@ -168,13 +231,14 @@ class _Found(NamedTuple):
         return _Found(rows, self.end[places], self.since[places], whose)
 
 
-def _in_order(numbers: Sequence[Ints], rows: Rows, keys: int) -> Ints:
-    """Returns the order of groups by `numbers`, the last of which counts most, then by this many
-    keys."""
+def _in_order(groups: WindowGroups) -> Ints:
+    """Returns the order of groups by their windows and first times, then by their keys."""
+    numbers = (groups.began, groups.start, groups.end)
+    numbers += () if groups.whose is None else (groups.whose,)
     order = lexsort(numbers)
     if len(order) < 2 or any((np.diff(one[order]) != 0).all() for one in numbers):
         return order
-    by_key = [ranks(rows[0, f"g{key}"], False, False) for key in reversed(range(keys))]
+    by_key = [ranks(key, False, False) for key in reversed(groups.keys)]
     return lexsort((*by_key, *numbers))
 
 

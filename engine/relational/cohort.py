@@ -3,7 +3,9 @@
 before  q1: … WHERE v = 1 GROUP BY k, TUMBLE(ts, 1 minute)    q2: the same WHERE v = 2
 after   one set of rows; each has the number of its query, which is a part of its group
 
-Rows are kept until no open window contains them. With EMIT CHANGES, groups are given as they grow.
+What is kept until no open window needs it are groups, where a group is the state of its aggregates (`OpenGroups`), and
+rows where it is not: of SESSION, and of aggregates that need all rows, such as a median. With EMIT CHANGES, groups are
+given as they grow.
 
 **Faults.** If an expression has a fault, each query is evaluated by itself, in its turn and as
 written. The fault is counted where it belongs, and a query that fails on it fails alone.
@@ -11,9 +13,8 @@ written. The fault is counted where it belongs, and a query that fails on it fai
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,22 +24,31 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.exact import HIGH
 from seustream.compiler.language.faults import Faults, Place
 from seustream.compiler.logical import program as logical
+from seustream.engine.host.aggregates import values_of
+from seustream.engine.host.keys import KeyNumbers
 from seustream.engine.relational.closed import (
     Closed,
     Passed,
+    WindowGroups,
+    groups_of_closed,
+    over,
     periods_passed,
-    rows_of_closed,
+    rows_of_groups,
     sessions_passed,
+    spread,
 )
-from seustream.engine.relational.growth import changes_of
+from seustream.engine.relational.growth import changes_of_groups, changes_of_rows
 from seustream.engine.relational.held import HeldRows, KeyedRows, OpenSessions
 from seustream.engine.relational.measures import Measures
+from seustream.engine.relational.open_groups import OpenGroups, folds
+from seustream.engine.relational.times import edges
 from seustream.engine.stream.answers import as_rows, result_schema
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.numbers import as_column
 from seustream.engine.stream.operator import BEGIN_OF_TIME, EARLIEST
+from seustream.engine.stream.taken import taken
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -124,15 +134,15 @@ class PeriodState:
 
 
 class PeriodCohort:
-    """The rows of windows that are not over, for all members: their times, their keys and the
-    arguments of the aggregates."""
+    """The groups, or the rows, of windows that are not over, for all members. Of rows these are their times, their keys
+    and the arguments of the aggregates."""
 
     def __init__(self, *members: PeriodState) -> None:
         self.members = members
         for number, member in enumerate(members):
             member.number = number
         self.stirred: list[PeriodState] = []
-        self.held: HeldRows | None = None
+        self.held: OpenGroups | HeldRows | None = None
         self.sessions: OpenSessions | None = None
 
     @property
@@ -165,27 +175,46 @@ class PeriodCohort:
         """Keeps more rows, those of each query in the order of their times."""
         if not rows.num_rows:
             return
-        node, keys = self.members[0].node, rows.select(self.members[0].key_names)
-        if self.held is None:
-            types = keys.schema.types
-            self.held = HeldRows(rows.schema, self.several)
-            if node.changes:
-                self.held = KeyedRows(rows.schema, types)
-            if isinstance(node.every, logical.Sessions):
-                self.sessions = OpenSessions(node.every.gap, types, self.several)
+        held = self._begun()
+        if isinstance(held, OpenGroups):
+            if held.by_window:
+                held.waiting.append(rows)
+            else:
+                held.add(rows, whose)
+            return
+        keys = rows.select(self.members[0].key_names)
         columns = [column.combine_chunks() for column in keys.columns]
-        if isinstance(self.held, KeyedRows):
-            self.held.add_to(self.held.numbers(columns, rows.num_rows), rows)
+        if isinstance(held, KeyedRows):
+            held.add_to(held.numbers(columns, rows.num_rows), rows)
         else:
-            self.held.add(rows, whose)
+            held.add(rows, whose)
         if self.sessions is not None:
             self.sessions.add(columns, timestamps(rows), whose)
 
+    def _begun(self) -> OpenGroups | HeldRows:
+        """Returns what is kept, in which there may be nothing yet."""
+        if self.held is None:
+            member = self.members[0]
+            node, schema = member.node, member.kept_schema
+            types = [schema.field(name).type for name in member.key_names]
+            if isinstance(node.every, logical.Sessions):
+                self.sessions = OpenSessions(node.every.gap, types, self.several)
+            elif folds(node.every, member.computed):
+                self.held = OpenGroups(member.computed, node.every, self.several, node.changes)
+                return self.held
+            self.held = HeldRows(schema, self.several)
+            if node.changes:
+                self.held = KeyedRows(schema, types)
+        return self.held
+
     def drop(self, places: Ints) -> None:
-        """Drops rows that are kept."""
+        """Drops groups, or rows, that are kept."""
         held = self.held
         assert held is not None
         held.leave(places)
+        if isinstance(held, OpenGroups):
+            held.trim()
+            return
         if not held.is_sparse:
             return
         held.compact()
@@ -194,9 +223,19 @@ class PeriodCohort:
             keys = held.taken(every, self.members[0].key_names)
             self.sessions.begin(keys, held.times[:], held.whose(every))
 
-    def take_over(self, member: PeriodState, rows: pa.Table) -> None:
-        """Adds the rows of a query that has none yet."""
+    def take_over(self, member: PeriodState, tables: Mapping[str, pa.Table]) -> bool:
+        """Adds what was kept of a query of which there is nothing yet. Returns whether it fits the query."""
+        rows, held = tables["kept"], self._begun()
+        if rows.schema != member.kept_schema:
+            return False
+        if (
+            isinstance(held, OpenGroups)
+            and "groups" in tables
+            and not held.fill(tables, member.number)
+        ):
+            return False
         self.keep(rows, np.full(rows.num_rows, member.number) if self.several else None)
+        return True
 
     def leave(self, member: PeriodState) -> None:
         """Drops the rows of a query that ends."""
@@ -204,11 +243,15 @@ class PeriodCohort:
             self.drop(self.held.places([member.number]))
         self.stirred = [one for one in self.stirred if one is not member]
 
-    def rows_of(self, member: PeriodState) -> pa.Table:
-        """Returns the rows of one query."""
-        if self.held is None:
-            return member.kept_schema.empty_table()
-        return self.held.table(self.held.places([member.number]))
+    def tables(self, member: PeriodState) -> dict[str, pa.Table]:
+        """Returns what is kept of one query."""
+        held = self.held
+        if isinstance(held, HeldRows):
+            return {"kept": held.table(held.places([member.number]))}
+        rows = [member.kept_schema.empty_table()]
+        if held is None:
+            return {"kept": rows[0]}
+        return {"kept": pa.concat_tables(rows + held.waiting), **held.tables(member.number)}
 
 
 class _Forward:
@@ -304,13 +347,17 @@ class _Forward:
     def _grow(self, lone: PeriodState) -> None:
         """Gives the changes since the last time, of the groups that have new rows."""
         held = self.cohort.held
-        if isinstance(held, KeyedRows) and self.now > lone.told:
+        if isinstance(held, OpenGroups):
+            rows = held.until(self.now)
+            if rows is not None:
+                lone.results = changes_of_groups(self.node, held, rows, lone.told, lone.faults)
+        elif isinstance(held, KeyedRows) and self.now > lone.told:
             begin, end = (held.times.find(at, after=True) for at in (lone.told, self.now))
             places = held.of(np.unique(held.groups(np.arange(begin, end))))
             if len(places):
                 kept, group = held.table(places), held.groups(places)
                 span = lone.told, self.now
-                lone.results = changes_of(self.node, self.measures, kept, group, span, lone.faults)
+                lone.results = changes_of_rows(self.node, self.measures, kept, group, span, lone.faults)
         lone.told = max(lone.told, self.now)
 
     def _due(self) -> bool:
@@ -324,6 +371,9 @@ class _Forward:
         """Gives the groups of windows that are over, and drops their rows."""
         held, sessions = self.cohort.held, self.cohort.sessions
         assert held is not None
+        if isinstance(held, OpenGroups):
+            self._close_groups(held)
+            return
         some: list[int] | None = [one.number for one in self.some]
         if len(self.some) == len(self.cohort.members):
             some = None
@@ -344,6 +394,36 @@ class _Forward:
         if passed is not None and not passed.stays.all():
             self.cohort.drop(places[~passed.stays])
 
+    def _close_groups(self, held: OpenGroups) -> None:
+        """Gives the groups of windows that are over, and drops those that no later window needs."""
+        every = self.node.every
+        assert isinstance(every, logical.Periodic)
+        groups = held.places([one.number for one in self.some])
+        if not len(groups):
+            for one in self.some:
+                one.quiet = None
+            return
+        past = over(every, held.windows(groups), self._done(held.whose(groups)), self.now)
+        if len(past.some) and not self.node.changes:
+            some = past.some
+            self._tell(_over(held, self.measures, groups[some], past.first[some], past.last[some]))
+            if self.doubted:
+                return
+        for one in self.some:
+            one.quiet = past.quiet
+            one.done = past.done if one.done is None else max(past.done, one.done)
+        if not past.stays.all():
+            self.cohort.drop(groups[~past.stays])
+
+    def _done(self, whose: Ints | None) -> Ints | int | None:
+        """Returns the number of the last window that was given, by query if there are several."""
+        if whose is None:
+            return self.some[0].done
+        known = np.full(len(self.cohort.members), _NEVER)
+        for one in self.some:
+            known[one.number] = _NEVER if one.done is None else one.done
+        return known[whose]
+
     def _passed(self, held: HeldRows, places: Ints) -> Passed:
         ts, every, whose = held.times[places], self.node.every, held.whose(places)
 
@@ -353,41 +433,72 @@ class _Forward:
 
         if isinstance(every, logical.Sessions):
             return sessions_passed(every, ts, groups)
-        done: Any = self.some[0].done
-        if whose is not None:
-            known = np.full(len(self.cohort.members), _NEVER)
-            for one in self.some:
-                known[one.number] = _NEVER if one.done is None else one.done
-            done = known[whose]
-        return periods_passed(every, ts, done, self.now, groups)
+        return periods_passed(every, ts, self._done(whose), self.now, groups)
 
     def _give(self, held: HeldRows, places: Ints, closed: Closed) -> None:
-        """Gives each member the rows of its groups. `places` are those of the rows of `closed`."""
+        """Gives the groups of rows. `places` are those of the rows of `closed`."""
         times, oldest, *values = held.taken(places, held.store.schema.names)
-        whose = held.whose(places)
-        found = rows_of_closed(
-            self.node,
-            self.measures,
-            closed,
-            values,
-            np.asarray(times),
-            oldest,
-            whose,
-            self.faults,
+        whose, times = held.whose(places), np.asarray(times)
+        self._tell(
+            groups_of_closed(self.measures, closed, values, times, oldest, whose, self.faults)
         )
+
+    def _tell(self, groups: WindowGroups) -> None:
+        """Gives each member the rows of its groups."""
+        tables, owners = [result_schema(self.node).empty_table()], [np.empty(0, np.int64)]
+        for found in rows_of_groups(self.node, self.measures, groups, self.faults):
+            newest = found.end - 1
+            if self.lone is not None and self.lone.numbered:
+                newest = self.came[newest - (self.lone.count - len(self.came))]
+            columns = [*found.columns, as_column(found.since), as_column(newest)]
+            tables.append(pa.table(columns, schema=result_schema(self.node)))
+            if found.whose is not None:
+                owners.append(found.whose)
         if self.doubted:
             return
-        newest = found.end - 1
-        if self.lone is not None and self.lone.numbered:
-            newest = self.came[newest - (self.lone.count - len(self.came))]
-        columns = [*found.columns, as_column(found.since), as_column(newest)]
-        table = pa.table(columns, schema=result_schema(self.node))
+        table = pa.concat_tables(tables)
         if self.lone is not None:
             self.lone.results = as_rows(self.lone.node, table)
             return
-        assert found.whose is not None
-        cuts = np.searchsorted(found.whose, np.arange(len(self.cohort.members) + 1)).tolist()
+        whose = np.concatenate(owners)
+        cuts = np.searchsorted(whose, np.arange(len(self.cohort.members) + 1)).tolist()
         for one in self.some:
             begin, end = cuts[one.number], cuts[one.number + 1]
             if begin < end:
                 one.results = as_rows(one.node, table.slice(begin, end - begin))
+
+
+def _over(
+    held: OpenGroups, measures: Measures, groups: Ints, first: Ints, last: Ints
+) -> WindowGroups:
+    """Returns the groups of windows, from the first to the last of each group of a pane."""
+    of, window = spread(first, last)
+    began, since, whose = held.began(groups)[of], held.since(groups)[of], held.whose(groups)
+    keys, aggregates = held.keys(groups), held.aggregates
+    who, asked = of, groups[of]
+    if not held.is_whole:
+        # The groups of the panes of a window that have equal keys are one.
+        number = measures.groups(keys, len(groups), whose)
+        pairs = [pa.array(number[of]), pa.array(window)]
+        target = KeyNumbers([pa.int64(), pa.int64()]).numbers(pairs, len(of))
+        aggregates = held.merged(asked, target)
+        _, one = np.unique(target, return_index=True)
+        earliest = [np.full(len(one), HIGH) for _ in range(2)]
+        for least, times in zip(earliest, (began, since), strict=True):
+            np.minimum.at(least, target, times)
+        began, since = earliest
+        who, window, asked = of[one], window[one], np.arange(len(one))
+    start, end = edges(held.every, window)
+
+    def found(some: Ints, faults: Faults) -> list[pa.Array]:
+        return values_of(measures.aggregates, aggregates.now(asked[some]), faults)
+
+    return WindowGroups(
+        start,
+        end,
+        began,
+        since,
+        None if whose is None else whose[who],
+        [taken(key, who) for key in keys],
+        found,
+    )

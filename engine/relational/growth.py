@@ -6,7 +6,9 @@ last row stays: the rows that came and did not go are the query's result without
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +16,11 @@ import pyarrow as pa
 
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical import program as logical
-from seustream.engine.host.aggregates import spanned
+from seustream.engine.host.aggregates import spanned, values_of
 from seustream.engine.host.rows import leaves
-from seustream.engine.relational.measures import Measures
+from seustream.engine.relational.closed import spread
+from seustream.engine.relational.measures import Measures, Rows
+from seustream.engine.relational.open_groups import OpenGroups
 from seustream.engine.relational.times import edges, numbers, sessions
 from seustream.engine.relational.told import (
     NOWHERE,
@@ -30,6 +34,7 @@ from seustream.engine.relational.told import (
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.merge import timestamps
+from seustream.engine.stream.numbers import order_of
 from seustream.engine.stream.sorting import lexsort
 from seustream.engine.stream.spans import extremes
 from seustream.engine.stream.taken import taken
@@ -53,7 +58,71 @@ class _WindowRows:
         return _WindowRows(self.rows[some], self.unit[some], self.start[some], self.end[some])
 
 
-def changes_of(
+class _Asked(NamedTuple):
+    """Moments at which groups of windows are asked for their rows: side by side by group (`unit`, from 0 up), and by
+    time. `rank` orders groups by their first rows. All but the `fresh` ones show what a group gave before."""
+
+    unit: Ints
+    rank: Ints
+    time: Ints
+    start: Ints
+    end: Ints
+    since: Ints
+    fresh: Bools
+
+
+def changes_of_groups(
+    node: logical.PeriodGroups, held: OpenGroups, rows: pa.Table, told: int, faults: QueryFaults
+) -> pa.Table:
+    """Adds rows to their groups, by time; returns the changes of those that came after `told`."""
+    every, measures = held.every, held.measures
+    times, oldest, *values = (column.combine_chunks() for column in rows.columns)
+    ts, oldest = np.asarray(times), np.asarray(oldest)
+    of, window = spread(*numbers(every, ts))
+    ts, oldest = ts[of], oldest[of]
+    if len(of) != rows.num_rows or not held.is_whole:
+        values = [taken(column, of) for column in values]
+    keys, own = values[: len(measures.keys)], values[len(measures.keys) :]
+    known = len(held)
+    before = held.since(np.arange(known))
+    group = held.numbers(window, None, keys, ts, oldest)
+    order = order_of(group)
+    group, time = group[order], ts[order]
+    own, oldest = [taken(column, order) for column in own], oldest[order]
+    begins = np.ones(len(group), np.bool_)
+    begins[1:] = group[1:] != group[:-1]
+    last = np.ones(len(group), np.bool_)
+    last[:-1] = begins[1:] | (time[1:] != time[:-1])
+    # Groups that were there are asked before their first rows, all after those of each time.
+    old = np.flatnonzero(begins & (group < known))
+    new = np.flatnonzero(last)
+    until, at = np.concatenate((old, new + 1)), np.concatenate((old, new))
+    by = lexsort((until, group[at]))
+    until, at, fresh = until[by], at[by], (by >= len(old)) & (time[at[by]] > told)
+    unit = np.cumsum(begins)[at] - 1
+    # The oldest time at a moment is that of the rows so far, and of those before.
+    hi = np.searchsorted(unit, np.arange(int(begins.sum())), side="right")
+    lo = np.searchsorted(until, np.arange(len(group)), side="right")
+    lows = np.append(lo, np.searchsorted(at, old, side="left"))
+    ends = np.append(hi[np.cumsum(begins) - 1], hi[np.cumsum(begins)[old] - 1])
+    since = extremes(np.append(oldest, before[group[old]]), lows, ends, len(at), greatest=False)
+    asked = group[at]
+    found = held.enter(own, group, until, asked)
+    start, end = edges(every, np.asarray(held.windows(asked)[0]))
+
+    def rows_of(some: Bools, counting: Faults) -> Rows:
+        places = np.flatnonzero(some)
+        aggregates = values_of(
+            measures.aggregates, [one.some(places) for one in found], counting
+        )
+        rows: Rows = {(0, f"g{n}"): key for n, key in enumerate(held.keys(asked[places]))}
+        return rows | {(0, f"a{n}"): one for n, one in enumerate(aggregates)}
+
+    moments = _Asked(unit, asked, time[at], start, end, since, fresh)
+    return _changes(node, measures, moments, rows_of, faults)
+
+
+def changes_of_rows(
     node: logical.PeriodGroups,
     measures: Measures,
     kept: pa.Table,
@@ -85,41 +154,60 @@ def changes_of(
     values = [column.combine_chunks() for column in kept.take(pa.array(of.rows)).columns]
     since = extremes(np.asarray(values[1]), lo, hi, len(at), greatest=False)
 
-    def rows(asked: Bools, counting: Faults) -> tuple[Bools, Columns]:
-        """Returns, for the points asked for, whether HAVING keeps the row, and the rows."""
+    def rows_of(asked: Bools, counting: Faults) -> Rows:
         some = np.flatnonzero(asked)
         points: Ints = np.cumsum(asked) - asked
         lows = np.append(points, len(some))[lo]
         turns = spanned(lows, np.full(len(lows), len(some)), unit[at[some]])
-        start = of.start[at[some]]
+        return measures.of_points(values[2:], at[some], unit, turns, counting)
+
+    first = np.searchsorted(unit, unit[at])
+    moments = _Asked(
+        unit[at], of.rows[first], time[at], of.start[at], of.end[at], since, fresh[at]
+    )
+    return _changes(node, measures, moments, rows_of, faults)
+
+
+def _changes(
+    node: logical.PeriodGroups,
+    measures: Measures,
+    asked: _Asked,
+    rows_of: Callable[[Bools, Faults], Rows],
+    faults: QueryFaults,
+) -> pa.Table:
+    """Returns the changes at some moments. `rows_of` returns the keys and aggregates at those selected."""
+    unit, time, fresh = asked.unit, asked.time, asked.fresh
+
+    def rows(some: Bools, counting: Faults) -> tuple[Bools, Columns]:
+        """Returns, for the moments selected, whether HAVING keeps the row, and the rows."""
+        start, count = asked.start[some], int(some.sum())
         with counting.naming(
             lambda point: f"the group of the window that begins at ts {start[point]}"
         ):
-            found = measures.of_points(values[2:], at[some], unit, turns, counting)
+            found = rows_of(some, counting)
             found[-1, logical.WINDOW_START.name] = pa.array(start)
-            found[-1, logical.WINDOW_END.name] = pa.array(of.end[at[some]])
-            there = np.ones(len(some), np.bool_)
+            found[-1, logical.WINDOW_END.name] = pa.array(asked.end[some])
+            there = np.ones(count, np.bool_)
             if node.having is not None:
                 there[:] = False
                 over = measures.over(node.having)
-                there[np.flatnonzero(holds(over, leaves(found), len(some), counting))] = True
+                there[np.flatnonzero(holds(over, leaves(found), count, counting))] = True
             items = [measures.over(item.expression) for item in node.items[1:]]
-            shown = [evaluate(e, leaves(found), len(some), counting) for e in items]
+            shown = [evaluate(e, leaves(found), count, counting) for e in items]
             return there, [one_zero(column) for column in shown]
 
     scratch = Faults()
-    there, shown = rows(np.ones(len(at), np.bool_), scratch)
+    there, shown = rows(np.ones(len(time), np.bool_), scratch)
     if scratch.total:  # old rows' faults were counted when they were new
-        rows(fresh[at], faults)
-    first = np.searchsorted(unit, unit[at])
-    order = lexsort((of.rows[first], of.end[at], of.start[at], time[at]))
-    order = order[fresh[at][order]]
-    old = np.where((order > 0) & (unit[at[order - 1]] == unit[at[order]]), order - 1, NOWHERE)
-    row: Ints = np.append(np.where(there, np.arange(len(at)), NOWHERE), NOWHERE)
-    number = np.append(RowNumbers(item_types(node)).of(shown, len(at)), NOWHERE)
+        rows(fresh, faults)
+    order = lexsort((asked.rank, asked.end, asked.start, time))
+    order = order[fresh[order]]
+    old = np.where((order > 0) & (unit[order - 1] == unit[order]), order - 1, NOWHERE)
+    row: Ints = np.append(np.where(there, np.arange(len(time)), NOWHERE), NOWHERE)
+    number = np.append(RowNumbers(item_types(node)).of(shown, len(time)), NOWHERE)
     goes, comes = row[old], row[order]
     some = number[goes] != number[comes]
-    when, columns = time[at][order[some]], [*shown, pa.array(since)]
+    when, columns = time[order[some]], [*shown, pa.array(asked.since)]
     changes = signed(
         goes[some], comes[some], when, lambda at: [taken(column, at) for column in columns]
     )

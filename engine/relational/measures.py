@@ -42,6 +42,16 @@ class Measures:
         """Names and types of columns that hold the values of `read`."""
         return [(f"c{number}", arrow_type(e.type)) for number, e in enumerate(self.read)]
 
+    @property
+    def can_fold(self) -> bool:
+        """Returns whether groups need few of their rows, if none leaves."""
+        return self.begun(ordered=True).can_fold
+
+    def begun(self, ordered: bool) -> Aggregates:
+        """Makes the aggregates, of no rows."""
+        types = [e.type for e in self.read[len(self.keys) :]]
+        return Aggregates(self.aggregates, self.numbers, types, ordered)
+
     def over(self, e: x.Expression) -> x.Expression:
         """Rewrites an expression to the columns that `of_points` returns."""
         if e in self.keys:

@@ -69,16 +69,15 @@ class PeriodOperator:
             "faults": fault_report(self.faults),
         }
         waiting = pa.concat_tables([schema.empty_table(), *state.coming])
-        tables = {f"waiting {self.stream.name}": waiting, "kept": self.cohort.rows_of(state)}
+        tables = {f"waiting {self.stream.name}": waiting, **self.cohort.tables(state)}
         return Snapshot("groups", plain, tables).pack()
 
     def restore(self, snapshot: bytes) -> None:
         """Restores the groups of a query of the same text; for another query they start afresh."""
         before, state = unpack(snapshot, "groups"), self.state
-        kept, plain = before.tables["kept"], before.plain
-        if plain["text"] != self.node.text or kept.schema != state.kept_schema:
+        plain = before.plain
+        if plain["text"] != self.node.text or not self.cohort.take_over(state, before.tables):
             return
-        self.cohort.take_over(state, kept)
         state.done, state.count, state.told = plain["done"], plain["count"], plain["told"]
         restore(self.faults, plain["faults"])
         name = self.stream.name
