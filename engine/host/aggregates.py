@@ -54,7 +54,9 @@ class AtPoints(NamedTuple):
 
     def some(self, places: Ints) -> AtPoints:
         """Returns those of some points."""
-        return AtPoints(taken(self.values, places), None if self.lost is None else self.lost[places])
+        return AtPoints(
+            taken(self.values, places), None if self.lost is None else self.lost[places]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,15 @@ class Aggregates:
         """Returns each aggregate at each point; adds lost values to `faults`."""
         found = self.results(self.kernel.found(turns.events, turns.until, turns.at))
         return values_of(self.aggregates, found, faults)
+
+    def enter(
+        self, values: Sequence[pa.Array], group: Ints, until: Ints, at: Ints
+    ) -> list[AtPoints]:
+        """Takes new members that come one after the other; returns each aggregate at points, of the groups `at` after the
+        first `until` of them."""
+        first = self.kernel.base() + len(self)
+        self.add(values, group)
+        return self.results(self.kernel.found(first + np.arange(len(group)), until, at))
 
     def now(self, groups: Ints) -> list[AtPoints]:
         """Returns each aggregate of some groups as they are."""

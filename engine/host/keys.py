@@ -51,6 +51,13 @@ class KeyNumbers:
         return self._lists[column].lists(found) if column in self._lists else found
 
 
+def firsts(numbers: Ints, known: int) -> Ints:
+    """Returns the places where numbers from `known` on are first; each is one more than the last of these before it."""
+    most = np.maximum.accumulate(numbers)
+    found: Ints = np.flatnonzero(numbers > np.maximum(np.append(-1, most[:-1]), known - 1))
+    return found
+
+
 class _ListCodes:
     """Codes of lists, which the kernel does not know."""
 

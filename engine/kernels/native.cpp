@@ -157,6 +157,7 @@ static PyMethodDef of_sessions[] = {
     {"add", of<Sessions, &Sessions::add>, METH_VARARGS, nullptr},
     {"over", of<Sessions, &Sessions::over>, METH_VARARGS, nullptr},
     {"take", of<Sessions, &Sessions::take>, METH_VARARGS, nullptr},
+    {"latest", of<Sessions, &Sessions::latest>, METH_VARARGS, nullptr},
     {"put_back", of<Sessions, &Sessions::put_back>, METH_NOARGS, nullptr},
     {"earliest", of<Sessions, &Sessions::earliest>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},

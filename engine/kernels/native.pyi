@@ -93,19 +93,25 @@ class Runs:
         """Finds the rows whose value lies between two of the probe, both included."""
 
 class Sessions:
-    """The rows of each key without a gap between them, by place."""
+    """The rows of each key without a gap between them, numbered in the order of their first rows."""
 
     def configure(self, gap: int, /) -> None: ...
-    def add(self, keys: Ints, times: Ints, whose: Ints | None, /) -> None:
-        """Takes the next rows, with the numbers of their keys and of their queries. Those of a key come in
-        the order of their times."""
+    def add(
+        self, keys: Ints, times: Ints, whose: Ints | None, out: Ints, previous: Ints, /
+    ) -> None:
+        """Takes rows, with the numbers of their keys and of their queries. Those of a key come in the order of their
+        times. Writes the sessions that they are in, and the time of the row before each in its session; of the first row,
+        its own."""
 
     def over(self, until: int, some: Flags, /) -> int:
         """Finds the sessions whose last row is at a time or before, of the queries with a flag, or of
-        all; returns the number of their rows."""
+        all; returns how many they are."""
 
-    def take(self, places: Ints, /) -> None:
-        """Writes the places of the rows found last, in order."""
+    def take(self, out: Ints, /) -> None:
+        """Writes the sessions found last, in order."""
+
+    def latest(self, some: Ints, out: Ints, /) -> None:
+        """Writes the times of the last rows of some sessions."""
 
     def put_back(self) -> None:
         """Takes back the sessions found last."""

@@ -1,4 +1,4 @@
-// Sessions: the rows of a key without a gap between them.
+// Sessions: the rows of a key without a gap between them. They are numbered in the order of their first rows.
 #pragma once
 
 #include "binding.h"
@@ -10,7 +10,6 @@
 class Sessions {
     struct Session {
         int64_t latest;  // time of its last row so far
-        int64_t newest;  // that row
         int64_t whose;
     };
     using Due = std::pair<int64_t, int64_t>;  // the time of some row of a session, and the session
@@ -18,10 +17,8 @@ class Sessions {
     int64_t gap = 1;
     std::vector<int64_t> of_key;  // the last session of each key, -1 if there is none
     std::vector<Session> sessions;
-    std::vector<int64_t> before;  // by row, the previous one of its session, -1 for the first
     std::priority_queue<Due, std::vector<Due>, std::greater<Due>> due;  // once for each open session
     std::vector<int64_t> given;
-    std::vector<int64_t> rows;
 
   public:
     PyObject *configure(PyObject *args) {
@@ -32,13 +29,17 @@ class Sessions {
     }
 
     // Takes the next rows: the numbers of their keys, their times and their queries. The rows of a key
-    // come in the order of their times.
+    // come in the order of their times. Writes the sessions that they are in,
+    // and the time of the row before each in its session; of the first row, its own.
     PyObject *add(PyObject *args) {
-        PyObject *keys_, *times_, *whose_;
-        if (!PyArg_ParseTuple(args, "OOO", &keys_, &times_, &whose_)) throw Raised();
+        PyObject *keys_, *times_, *whose_, *out_, *previous_;
+        if (!PyArg_ParseTuple(args, "OOOOO", &keys_, &times_, &whose_, &out_, &previous_)) throw Raised();
         Ints keys(keys_), times(times_), whose(whose_);
+        Out out(out_, true), previous(previous_, true);
         times.want(keys.size);
         whose.want(keys.size);
+        out.want(keys.size);
+        previous.want(keys.size);
         for (int64_t i = 0; i < keys.size; ++i) {
             if (keys.data[i] < 0) throw std::out_of_range("a key below 0");
             auto key = static_cast<size_t>(keys.data[i]);
@@ -46,19 +47,19 @@ class Sessions {
             int64_t time = times.data[i];
             if (of_key[key] < 0 || time - sessions[static_cast<size_t>(of_key[key])].latest >= gap) {
                 of_key[key] = static_cast<int64_t>(sessions.size());
-                sessions.push_back({time, -1, whose.data ? whose.data[i] : 0});
+                sessions.push_back({time, whose.data ? whose.data[i] : 0});
                 due.push({time, of_key[key]});
             }
             Session &own = sessions[static_cast<size_t>(of_key[key])];
-            before.push_back(own.newest);
-            own.newest = static_cast<int64_t>(before.size()) - 1;
+            out.data[i] = of_key[key];
+            previous.data[i] = own.latest;
             own.latest = time;
         }
         Py_RETURN_NONE;
     }
 
     // Finds the sessions whose last row is at a time or before, of the queries with a flag, or of all;
-    // returns the number of their rows.
+    // returns how many they are.
     PyObject *over(PyObject *args) {
         long long until;
         PyObject *some_;
@@ -66,7 +67,6 @@ class Sessions {
         Bytes some(some_);
         std::vector<Due> others;
         given.clear();
-        rows.clear();
         while (!due.empty() && due.top().first <= until) {
             auto [time, number] = due.top();
             due.pop();
@@ -80,20 +80,34 @@ class Sessions {
                 continue;
             }
             given.push_back(number);
-            for (int64_t row = own.newest; row >= 0; row = before[static_cast<size_t>(row)]) rows.push_back(row);
         }
         for (const Due &one : others) due.push(one);
-        std::sort(rows.begin(), rows.end());
-        return PyLong_FromSize_t(rows.size());
+        std::sort(given.begin(), given.end());
+        return PyLong_FromSize_t(given.size());
     }
 
-    // Writes the rows found last, in order.
+    // Writes the sessions found last, in order.
     PyObject *take(PyObject *args) {
         PyObject *out_;
         if (!PyArg_ParseTuple(args, "O", &out_)) throw Raised();
         Out out(out_, true);
-        out.want(static_cast<int64_t>(rows.size()));
-        std::copy(rows.begin(), rows.end(), out.data);
+        out.want(static_cast<int64_t>(given.size()));
+        std::copy(given.begin(), given.end(), out.data);
+        Py_RETURN_NONE;
+    }
+
+    // Writes the times of the last rows of some sessions.
+    PyObject *latest(PyObject *args) {
+        PyObject *some_, *out_;
+        if (!PyArg_ParseTuple(args, "OO", &some_, &out_)) throw Raised();
+        Ints some(some_);
+        Out out(out_, true);
+        out.want(some.size);
+        for (int64_t i = 0; i < some.size; ++i) {
+            if (some.data[i] < 0 || static_cast<size_t>(some.data[i]) >= sessions.size())
+                throw std::out_of_range("a session that is not there");
+            out.data[i] = sessions[static_cast<size_t>(some.data[i])].latest;
+        }
         Py_RETURN_NONE;
     }
 

@@ -1,8 +1,8 @@
 """Groups of windows of time that are over, and the rows they give.
 
-When the watermark passes ends of windows, their groups become points of `Aggregates`, and each row
-counts at a run of them: the windows of its group that contain it are consecutive, since none of
-them is empty.
+When the watermark passes ends of windows, their groups are asked for their aggregates (`OpenGroups`). Where rows are
+kept instead, groups become points of `Aggregates`, and each row counts at a run of them: the windows of its group that
+contain it are consecutive, since none of them is empty.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ import pyarrow.compute as pc
 
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical import program as logical
-from seustream.engine.host.aggregates import spanned
+from seustream.engine.host.aggregates import spanned, values_of
+from seustream.engine.host.keys import KeyNumbers, firsts
 from seustream.engine.host.rows import leaves
 from seustream.engine.relational.measures import SINCE, Measures, Rows
-from seustream.engine.relational.times import edges, numbers, sessions
+from seustream.engine.relational.open_groups import PaneGroups, SessionGroups
+from seustream.engine.relational.times import edges, numbers
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.numbers import as_column, order_of
 from seustream.engine.stream.sorting import lexsort
@@ -31,9 +33,6 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 _AT_ONCE = 1 << 16
 """Groups whose rows are made at once."""
-
-GroupsOf = Callable[[Ints], Ints]
-"""Returns the numbers of the groups of some rows."""
 
 
 @dataclass(slots=True)
@@ -52,20 +51,10 @@ class Closed:
     first: Ints
 
 
-class Passed(NamedTuple):
-    """The consequences of a watermark: the groups that are over, if any; which rows stay; the
-    number of the last window that is over; and, where known, the watermark before which no window
-    of a staying row is over."""
-
-    closed: Closed | None
-    stays: Bools
-    done: int | None
-    quiet: int | None
-
-
-class Over(NamedTuple):
-    """Which windows of some rows, or panes, are over at a watermark: the first and the last of each, as far as there are
-    any (`some`); which have later ones (`stays`); and as `done` and `quiet` of `Passed`."""
+class Ended(NamedTuple):
+    """Windows of some rows, or panes, that are over at a watermark: the first and the last of each, as far as there are
+    any (`some`); which have later ones (`stays`); the number of the last that is over (`done`); and the watermark before
+    which no other one is (`quiet`)."""
 
     first: Ints
     last: Ints
@@ -75,9 +64,9 @@ class Over(NamedTuple):
     quiet: int
 
 
-def over(
+def ended(
     every: logical.Periodic, windows: tuple[Ints, Ints], done: Ints | int | None, now: int
-) -> Over:
+) -> Ended:
     """Finds the windows that are over out of the first to the last of each row. Those up to `done` were given
     before."""
     first, last = windows
@@ -87,17 +76,11 @@ def over(
     end = min(int(numbers(every, now + 1)[0]) - 1, int(last.max()))
     quiet = int(edges(every, max(end + 1, int(first.min())))[1]) - 1
     some = np.flatnonzero((first <= last) & (first <= end))
-    return Over(first, np.minimum(last, end), some, last > end, end, quiet)
+    return Ended(first, np.minimum(last, end), some, last > end, end, quiet)
 
 
-def periods_passed(
-    every: logical.Periodic, ts: Ints, done: Ints | int | None, now: int, groups: GroupsOf
-) -> Passed:
-    """Closes windows over rows at times `ts`, in order within each group."""
-    past = over(every, numbers(every, ts), done, now)
-    if not len(past.some):
-        return Passed(None, past.stays, past.done, past.quiet)
-    group = groups(past.some)
+def closed_periods(every: logical.Periodic, past: Ended, group: Ints) -> Closed:
+    """Closes windows over rows, those in `past.some`, in order within each group."""
     order = order_of(group)
     rows, group = past.some[order], group[order]
     low, high = past.first[rows], past.last[rows]
@@ -108,8 +91,7 @@ def periods_passed(
     start, end = edges(every, window)
     # The last window of a row is the last one so far, and none of its windows is empty.
     hi = np.searchsorted(of, np.arange(len(rows)), side="right")
-    closed = Closed(rows, group, hi - (high - low + 1), hi, group[of], start, end, of)
-    return Passed(closed, past.stays, past.done, past.quiet)
+    return Closed(rows, group, hi - (high - low + 1), hi, group[of], start, end, of)
 
 
 def spread(first: Ints, last: Ints) -> tuple[Ints, Ints]:
@@ -119,14 +101,14 @@ def spread(first: Ints, last: Ints) -> tuple[Ints, Ints]:
     return of, first[of] + np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
 
 
-def sessions_passed(every: logical.Sessions, ts: Ints, groups: GroupsOf) -> Passed:
-    """Closes sessions that are over and have these rows at times `ts`, in order within each group."""
-    rows, group, begins = sessions(every.gap, groups(np.arange(len(ts))), ts)
+def closed_sessions(gap: int, ts: Ints, session: Ints) -> Closed:
+    """Closes sessions, which are over and have these rows at times `ts`, in order within each."""
+    rows = order_of(session)
+    session = session[rows]
+    begins = np.append(True, session[1:] != session[:-1])
     first, point = np.flatnonzero(begins), np.cumsum(begins) - 1
-    latest = ts[rows[np.append(first[1:], len(rows)) - 1]]
-    end = latest + every.gap
-    closed = Closed(rows, group, point, point + 1, group[first], ts[rows[first]], end, first)
-    return Passed(closed, np.zeros(len(ts), np.bool_), None, None)
+    end = ts[rows[np.append(first[1:], len(rows)) - 1]] + gap
+    return Closed(rows, session, point, point + 1, session[first], ts[rows[first]], end, first)
 
 
 @dataclass(slots=True)
@@ -143,7 +125,7 @@ class WindowGroups:
     aggregates: Callable[[Ints, Faults], list[pa.Array]]
 
 
-def groups_of_closed(
+def groups_of_rows(
     measures: Measures,
     closed: Closed,
     values: Sequence[pa.Array],
@@ -169,6 +151,50 @@ def groups_of_closed(
         keys,
         lambda some, _: [taken(one, some) for one in found],
     )
+
+
+def groups_of_sessions(held: SessionGroups, measures: Measures, sessions: Ints) -> WindowGroups:
+    """Returns the groups of sessions that are over."""
+    began, end = held.began(sessions), held.sessions.latest(sessions) + held.gap
+
+    def aggregates(some: Ints, faults: Faults) -> list[pa.Array]:
+        return values_of(measures.aggregates, held.aggregates.now(sessions[some]), faults)
+
+    keys, since = held.keys(sessions), held.since(sessions)
+    return WindowGroups(began, end, began, since, held.whose(sessions), keys, aggregates)
+
+
+def groups_of_panes(
+    held: PaneGroups, measures: Measures, panes: Ints, first: Ints, last: Ints
+) -> WindowGroups:
+    """Returns the groups of the windows from the first to the last of each group of a pane."""
+    of, window = spread(first, last)
+    began, since, whose = held.began(panes)[of], held.since(panes)[of], held.whose(panes)
+    keys, sums, asked = held.keys(panes), held.aggregates, panes[of]
+    if not held.is_whole:
+        # The groups of the panes of a window that have equal keys are one.
+        pairs = [pa.array(measures.groups(keys, len(panes), whose)[of]), pa.array(window)]
+        target = KeyNumbers([pa.int64(), pa.int64()]).numbers(pairs, len(of))
+        sums = held.merged(asked, target)
+        one = firsts(target, 0)
+        began, since = (_least(times, target, len(one)) for times in (began, since))
+        of, window, asked = of[one], window[one], np.arange(len(one))
+    start, end = edges(held.every, window)
+
+    def aggregates(some: Ints, faults: Faults) -> list[pa.Array]:
+        return values_of(measures.aggregates, sums.now(asked[some]), faults)
+
+    whose = None if whose is None else whose[of]
+    return WindowGroups(
+        start, end, began, since, whose, [taken(key, of) for key in keys], aggregates
+    )
+
+
+def _least(times: Ints, group: Ints, count: int) -> Ints:
+    """Returns the least time of each group."""
+    found = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(found, group, times)
+    return found
 
 
 class GroupRows(NamedTuple):
@@ -233,8 +259,8 @@ class _Found(NamedTuple):
 
 def _in_order(groups: WindowGroups) -> Ints:
     """Returns the order of groups by their windows and first times, then by their keys."""
-    numbers = (groups.began, groups.start, groups.end)
-    numbers += () if groups.whose is None else (groups.whose,)
+    owners = () if groups.whose is None else (groups.whose,)
+    numbers = (groups.began, groups.start, groups.end, *owners)
     order = lexsort(numbers)
     if len(order) < 2 or any((np.diff(one[order]) != 0).all() for one in numbers):
         return order

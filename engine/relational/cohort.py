@@ -4,7 +4,7 @@ before  q1: … WHERE v = 1 GROUP BY k, TUMBLE(ts, 1 minute)    q2: the same WHE
 after   one set of rows; each has the number of its query, which is a part of its group
 
 What is kept until no open window needs it are groups, where a group is the state of its aggregates (`OpenGroups`), and
-rows where it is not: of SESSION, and of aggregates that need all rows, such as a median. With EMIT CHANGES, groups are
+rows where it is not: of aggregates that need all rows, such as a median. With EMIT CHANGES, groups are
 given as they grow.
 
 **Faults.** If an expression has a fault, each query is evaluated by itself, in its turn and as
@@ -13,8 +13,9 @@ written. The fault is counted where it belongs, and a query that fails on it fai
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,31 +25,36 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.exact import HIGH
 from seustream.compiler.language.faults import Faults, Place
 from seustream.compiler.logical import program as logical
-from seustream.engine.host.aggregates import values_of
-from seustream.engine.host.keys import KeyNumbers
 from seustream.engine.relational.closed import (
     Closed,
-    Passed,
     WindowGroups,
-    groups_of_closed,
-    over,
-    periods_passed,
+    closed_periods,
+    closed_sessions,
+    ended,
+    groups_of_panes,
+    groups_of_rows,
+    groups_of_sessions,
     rows_of_groups,
-    sessions_passed,
-    spread,
 )
 from seustream.engine.relational.growth import changes_of_groups, changes_of_rows
-from seustream.engine.relational.held import HeldRows, KeyedRows, OpenSessions
+from seustream.engine.relational.held import HeldRows, KeyedRows, NumberedRows, SessionRows
 from seustream.engine.relational.measures import Measures
-from seustream.engine.relational.open_groups import OpenGroups, folds
-from seustream.engine.relational.times import edges
+from seustream.engine.relational.open_groups import (
+    OpenGroups,
+    PaneGroups,
+    SessionGroups,
+    groups_for,
+)
+from seustream.engine.relational.times import numbers
 from seustream.engine.stream.answers import as_rows, result_schema
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.numbers import as_column
 from seustream.engine.stream.operator import BEGIN_OF_TIME, EARLIEST
-from seustream.engine.stream.taken import taken
+
+Held = PaneGroups | SessionGroups | HeldRows
+"""Groups or rows of windows that are not over."""
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -142,8 +148,7 @@ class PeriodCohort:
         for number, member in enumerate(members):
             member.number = number
         self.stirred: list[PeriodState] = []
-        self.held: OpenGroups | HeldRows | None = None
-        self.sessions: OpenSessions | None = None
+        self.held: Held | None = None
 
     @property
     def several(self) -> bool:
@@ -177,34 +182,27 @@ class PeriodCohort:
             return
         held = self._begun()
         if isinstance(held, OpenGroups):
-            if held.by_window:
-                held.waiting.append(rows)
-            else:
-                held.add(rows, whose)
-            return
-        keys = rows.select(self.members[0].key_names)
-        columns = [column.combine_chunks() for column in keys.columns]
-        if isinstance(held, KeyedRows):
-            held.add_to(held.numbers(columns, rows.num_rows), rows)
+            held.take_in(rows, whose)
+        elif isinstance(held, KeyedRows):
+            keys = [rows.column(name).combine_chunks() for name in self.members[0].key_names]
+            held.add_to(held.numbers(keys, rows.num_rows), rows)
         else:
             held.add(rows, whose)
-        if self.sessions is not None:
-            self.sessions.add(columns, timestamps(rows), whose)
 
-    def _begun(self) -> OpenGroups | HeldRows:
+    def _begun(self) -> Held:
         """Returns what is kept, in which there may be nothing yet."""
         if self.held is None:
             member = self.members[0]
-            node, schema = member.node, member.kept_schema
-            types = [schema.field(name).type for name in member.key_names]
-            if isinstance(node.every, logical.Sessions):
-                self.sessions = OpenSessions(node.every.gap, types, self.several)
-            elif folds(node.every, member.computed):
-                self.held = OpenGroups(member.computed, node.every, self.several, node.changes)
-                return self.held
-            self.held = HeldRows(schema, self.several)
-            if node.changes:
-                self.held = KeyedRows(schema, types)
+            node, schema, names = member.node, member.kept_schema, member.key_names
+            groups = groups_for(member.computed, node.every, self.several, node.changes)
+            if groups is not None:
+                self.held = groups
+            elif isinstance(node.every, logical.Sessions):
+                self.held = SessionRows(schema, self.several, node.every.gap, names)
+            elif node.changes:
+                self.held = KeyedRows(schema, [schema.field(name).type for name in names])
+            else:
+                self.held = HeldRows(schema, self.several)
         return self.held
 
     def drop(self, places: Ints) -> None:
@@ -214,14 +212,8 @@ class PeriodCohort:
         held.leave(places)
         if isinstance(held, OpenGroups):
             held.trim()
-            return
-        if not held.is_sparse:
-            return
-        held.compact()
-        if self.sessions is not None:
-            every = np.arange(len(held))
-            keys = held.taken(every, self.members[0].key_names)
-            self.sessions.begin(keys, held.times[:], held.whose(every))
+        elif held.is_sparse:
+            held.compact()
 
     def take_over(self, member: PeriodState, tables: Mapping[str, pa.Table]) -> bool:
         """Adds what was kept of a query of which there is nothing yet. Returns whether it fits the query."""
@@ -252,6 +244,17 @@ class PeriodCohort:
         if held is None:
             return {"kept": rows[0]}
         return {"kept": pa.concat_tables(rows + held.waiting), **held.tables(member.number)}
+
+
+class _Passed(NamedTuple):
+    """The consequences of a watermark: the groups of windows that are over, if there are any, made when they are asked
+    for; the places of what leaves; the number of the last window that is over; and, where known, the watermark before
+    which no window of what stays is over."""
+
+    groups: Callable[[], WindowGroups] | None
+    leaves: Ints
+    done: int | None
+    quiet: int | None
 
 
 class _Forward:
@@ -351,13 +354,15 @@ class _Forward:
             rows = held.until(self.now)
             if rows is not None:
                 lone.results = changes_of_groups(self.node, held, rows, lone.told, lone.faults)
-        elif isinstance(held, KeyedRows) and self.now > lone.told:
+        elif isinstance(held, NumberedRows) and self.now > lone.told:
             begin, end = (held.times.find(at, after=True) for at in (lone.told, self.now))
             places = held.of(np.unique(held.groups(np.arange(begin, end))))
             if len(places):
                 kept, group = held.table(places), held.groups(places)
                 span = lone.told, self.now
-                lone.results = changes_of_rows(self.node, self.measures, kept, group, span, lone.faults)
+                lone.results = changes_of_rows(
+                    self.node, self.measures, kept, group, span, lone.faults
+                )
         lone.told = max(lone.told, self.now)
 
     def _due(self) -> bool:
@@ -368,52 +373,63 @@ class _Forward:
         return any(one.quiet is None or self.now >= one.quiet for one in self.some)
 
     def _close(self) -> None:
-        """Gives the groups of windows that are over, and drops their rows."""
-        held, sessions = self.cohort.held, self.cohort.sessions
+        """Gives the groups of windows that are over, and drops what no other window needs."""
+        held, some = self.cohort.held, self.some
         assert held is not None
-        if isinstance(held, OpenGroups):
-            self._close_groups(held)
-            return
-        some: list[int] | None = [one.number for one in self.some]
-        if len(self.some) == len(self.cohort.members):
-            some = None
-        places = held.places(some) if sessions is None else sessions.over(self.now, some)
-        passed = self._passed(held, places) if len(places) else None
-        if passed is not None and passed.closed is not None and not self.node.changes:
-            self._give(held, places[passed.closed.rows], passed.closed)
+        whose = [one.number for one in some] if len(some) < len(self.cohort.members) else None
+        passed = self._passed(held, whose)
+        if passed.groups is not None and not self.node.changes:
+            self._tell(passed.groups())
             if self.doubted:
-                if sessions is not None:
-                    sessions.put_back()
+                if isinstance(held, SessionGroups | SessionRows):
+                    held.sessions.put_back()
                 return
-        for one in self.some:
-            one.quiet = passed.quiet if passed is not None else None
-            if sessions is not None:
-                one.quiet = sessions.quiet
-            elif passed is not None and passed.done is not None:
+        for one in some:
+            one.quiet = passed.quiet
+            if passed.done is not None:
                 one.done = passed.done if one.done is None else max(passed.done, one.done)
-        if passed is not None and not passed.stays.all():
-            self.cohort.drop(places[~passed.stays])
+        if len(passed.leaves):
+            self.cohort.drop(passed.leaves)
 
-    def _close_groups(self, held: OpenGroups) -> None:
-        """Gives the groups of windows that are over, and drops those that no later window needs."""
-        every = self.node.every
+    def _passed(self, held: Held, some: list[int] | None) -> _Passed:
+        """Finds what is over, of some queries or all."""
+        measures, every = self.measures, self.node.every
+        if isinstance(held, SessionGroups | SessionRows):
+            closed = held.sessions.over(self.now, some)
+            places = held.of(closed) if isinstance(held, SessionRows) else closed
+
+            def of_sessions() -> WindowGroups:
+                if isinstance(held, SessionGroups):
+                    return groups_of_sessions(held, measures, closed)
+                session = held.groups(places)
+                rows = closed_sessions(held.sessions.gap, held.times[places], session)
+                return self._of_rows(held, places[rows.rows], rows)
+
+            groups = of_sessions if len(closed) else None
+            return _Passed(groups, places, None, held.sessions.quiet)
         assert isinstance(every, logical.Periodic)
-        groups = held.places([one.number for one in self.some])
-        if not len(groups):
-            for one in self.some:
-                one.quiet = None
-            return
-        past = over(every, held.windows(groups), self._done(held.whose(groups)), self.now)
-        if len(past.some) and not self.node.changes:
-            some = past.some
-            self._tell(_over(held, self.measures, groups[some], past.first[some], past.last[some]))
-            if self.doubted:
-                return
-        for one in self.some:
-            one.quiet = past.quiet
-            one.done = past.done if one.done is None else max(past.done, one.done)
-        if not past.stays.all():
-            self.cohort.drop(groups[~past.stays])
+        places = held.places(some)
+        if not len(places):
+            return _Passed(None, places, None, None)
+        if isinstance(held, PaneGroups):
+            windows = held.windows(places)
+        else:
+            windows = numbers(every, held.times[places])
+        whose = held.whose(places)
+        past = ended(every, windows, self._done(whose), self.now)
+
+        def of_windows() -> WindowGroups:
+            mine = places[past.some]
+            if isinstance(held, PaneGroups):
+                first, last = past.first[past.some], past.last[past.some]
+                return groups_of_panes(held, measures, mine, first, last)
+            keys = held.taken(mine, self.cohort.members[0].key_names)
+            group = measures.groups(keys, len(mine), None if whose is None else whose[past.some])
+            rows = closed_periods(every, past, group)
+            return self._of_rows(held, places[rows.rows], rows)
+
+        leaves = places[~past.stays]
+        return _Passed(of_windows if len(past.some) else None, leaves, past.done, past.quiet)
 
     def _done(self, whose: Ints | None) -> Ints | int | None:
         """Returns the number of the last window that was given, by query if there are several."""
@@ -424,23 +440,12 @@ class _Forward:
             known[one.number] = _NEVER if one.done is None else one.done
         return known[whose]
 
-    def _passed(self, held: HeldRows, places: Ints) -> Passed:
-        ts, every, whose = held.times[places], self.node.every, held.whose(places)
-
-        def groups(some: Ints) -> Ints:
-            keys = held.taken(places[some], self.cohort.members[0].key_names)
-            return self.measures.groups(keys, len(some), None if whose is None else whose[some])
-
-        if isinstance(every, logical.Sessions):
-            return sessions_passed(every, ts, groups)
-        return periods_passed(every, ts, self._done(whose), self.now, groups)
-
-    def _give(self, held: HeldRows, places: Ints, closed: Closed) -> None:
-        """Gives the groups of rows. `places` are those of the rows of `closed`."""
+    def _of_rows(self, held: HeldRows, places: Ints, closed: Closed) -> WindowGroups:
+        """Returns the groups of rows. `places` are those of the rows of `closed`."""
         times, oldest, *values = held.taken(places, held.store.schema.names)
-        whose, times = held.whose(places), np.asarray(times)
-        self._tell(
-            groups_of_closed(self.measures, closed, values, times, oldest, whose, self.faults)
+        whose = held.whose(places)
+        return groups_of_rows(
+            self.measures, closed, values, np.asarray(times), oldest, whose, self.faults
         )
 
     def _tell(self, groups: WindowGroups) -> None:
@@ -466,39 +471,3 @@ class _Forward:
             begin, end = cuts[one.number], cuts[one.number + 1]
             if begin < end:
                 one.results = as_rows(one.node, table.slice(begin, end - begin))
-
-
-def _over(
-    held: OpenGroups, measures: Measures, groups: Ints, first: Ints, last: Ints
-) -> WindowGroups:
-    """Returns the groups of windows, from the first to the last of each group of a pane."""
-    of, window = spread(first, last)
-    began, since, whose = held.began(groups)[of], held.since(groups)[of], held.whose(groups)
-    keys, aggregates = held.keys(groups), held.aggregates
-    who, asked = of, groups[of]
-    if not held.is_whole:
-        # The groups of the panes of a window that have equal keys are one.
-        number = measures.groups(keys, len(groups), whose)
-        pairs = [pa.array(number[of]), pa.array(window)]
-        target = KeyNumbers([pa.int64(), pa.int64()]).numbers(pairs, len(of))
-        aggregates = held.merged(asked, target)
-        _, one = np.unique(target, return_index=True)
-        earliest = [np.full(len(one), HIGH) for _ in range(2)]
-        for least, times in zip(earliest, (began, since), strict=True):
-            np.minimum.at(least, target, times)
-        began, since = earliest
-        who, window, asked = of[one], window[one], np.arange(len(one))
-    start, end = edges(held.every, window)
-
-    def found(some: Ints, faults: Faults) -> list[pa.Array]:
-        return values_of(measures.aggregates, aggregates.now(asked[some]), faults)
-
-    return WindowGroups(
-        start,
-        end,
-        began,
-        since,
-        None if whose is None else whose[who],
-        [taken(key, who) for key in keys],
-        found,
-    )

@@ -20,7 +20,7 @@ from seustream.engine.host.aggregates import spanned, values_of
 from seustream.engine.host.rows import leaves
 from seustream.engine.relational.closed import spread
 from seustream.engine.relational.measures import Measures, Rows
-from seustream.engine.relational.open_groups import OpenGroups
+from seustream.engine.relational.open_groups import PaneGroups, SessionGroups
 from seustream.engine.relational.times import edges, numbers, sessions
 from seustream.engine.relational.told import (
     NOWHERE,
@@ -72,54 +72,59 @@ class _Asked(NamedTuple):
 
 
 def changes_of_groups(
-    node: logical.PeriodGroups, held: OpenGroups, rows: pa.Table, told: int, faults: QueryFaults
+    node: logical.PeriodGroups,
+    held: PaneGroups | SessionGroups,
+    rows: pa.Table,
+    after: int,
+    faults: QueryFaults,
 ) -> pa.Table:
-    """Adds rows to their groups, by time; returns the changes of those that came after `told`."""
-    every, measures = held.every, held.measures
-    times, oldest, *values = (column.combine_chunks() for column in rows.columns)
-    ts, oldest = np.asarray(times), np.asarray(oldest)
-    of, window = spread(*numbers(every, ts))
-    ts, oldest = ts[of], oldest[of]
-    if len(of) != rows.num_rows or not held.is_whole:
+    """Adds rows to their groups, by time; returns the changes by those that came after a time."""
+    measures = held.measures
+    times, before, *values = (column.combine_chunks() for column in rows.columns)
+    ts, oldest = np.asarray(times), np.asarray(before)
+    mark = ts
+    if isinstance(held, PaneGroups):
+        of, mark = spread(*numbers(held.every, ts))
+        ts, oldest = ts[of], oldest[of]
         values = [taken(column, of) for column in values]
     keys, own = values[: len(measures.keys)], values[len(measures.keys) :]
     known = len(held)
-    before = held.since(np.arange(known))
-    group = held.numbers(window, None, keys, ts, oldest)
+    group = held.numbers(mark, None, keys, ts, oldest)
     order = order_of(group)
-    group, time = group[order], ts[order]
-    own, oldest = [taken(column, order) for column in own], oldest[order]
-    begins = np.ones(len(group), np.bool_)
-    begins[1:] = group[1:] != group[:-1]
-    last = np.ones(len(group), np.bool_)
-    last[:-1] = begins[1:] | (time[1:] != time[:-1])
+    group, time, oldest = group[order], ts[order], oldest[order]
+    begins = np.append(True, group[1:] != group[:-1])[: len(group)]
+    last = np.append(begins[1:] | (time[1:] != time[:-1]), True)[: len(group)]
     # Groups that were there are asked before their first rows, all after those of each time.
-    old = np.flatnonzero(begins & (group < known))
-    new = np.flatnonzero(last)
+    old, new = np.flatnonzero(begins & (group < known)), np.flatnonzero(last)
     until, at = np.concatenate((old, new + 1)), np.concatenate((old, new))
     by = lexsort((until, group[at]))
-    until, at, fresh = until[by], at[by], (by >= len(old)) & (time[at[by]] > told)
-    unit = np.cumsum(begins)[at] - 1
-    # The oldest time at a moment is that of the rows so far, and of those before.
-    hi = np.searchsorted(unit, np.arange(int(begins.sum())), side="right")
-    lo = np.searchsorted(until, np.arange(len(group)), side="right")
-    lows = np.append(lo, np.searchsorted(at, old, side="left"))
-    ends = np.append(hi[np.cumsum(begins) - 1], hi[np.cumsum(begins)[old] - 1])
-    since = extremes(np.append(oldest, before[group[old]]), lows, ends, len(at), greatest=False)
-    asked = group[at]
-    found = held.enter(own, group, until, asked)
-    start, end = edges(every, np.asarray(held.windows(asked)[0]))
+    until, at, is_old = until[by], at[by], by < len(old)
+    asked, place = group[at], np.cumsum(begins) - 1
+    unit = place[at]
+    # The oldest time is that of the rows so far, and of those before them.
+    lo = np.append(np.searchsorted(until, np.arange(len(group)), "right"), np.flatnonzero(is_old))
+    hi = np.searchsorted(unit, np.append(place, unit[is_old]), side="right")
+    since = np.append(oldest, held.since(group[old]))
+    since = extremes(since, lo, hi, len(at), greatest=False)
+    held.age(group, oldest)
+    found = held.enter([taken(column, order) for column in own], group, until, asked)
+    if isinstance(held, PaneGroups):
+        start, end = edges(held.every, held.marks(asked))
+    else:
+        start = held.began(asked)
+        end = np.where(is_old, held.sessions.previous[order][at], time[at]) + held.gap
 
     def rows_of(some: Bools, counting: Faults) -> Rows:
         places = np.flatnonzero(some)
-        aggregates = values_of(
-            measures.aggregates, [one.some(places) for one in found], counting
-        )
+        here = [one.some(places) for one in found]
         rows: Rows = {(0, f"g{n}"): key for n, key in enumerate(held.keys(asked[places]))}
+        aggregates = values_of(measures.aggregates, here, counting)
         return rows | {(0, f"a{n}"): one for n, one in enumerate(aggregates)}
 
-    moments = _Asked(unit, asked, time[at], start, end, since, fresh)
-    return _changes(node, measures, moments, rows_of, faults)
+    fresh = ~is_old & (time[at] > after)
+    return _changes(
+        node, measures, _Asked(unit, asked, time[at], start, end, since, fresh), rows_of, faults
+    )
 
 
 def changes_of_rows(
@@ -162,9 +167,7 @@ def changes_of_rows(
         return measures.of_points(values[2:], at[some], unit, turns, counting)
 
     first = np.searchsorted(unit, unit[at])
-    moments = _Asked(
-        unit[at], of.rows[first], time[at], of.start[at], of.end[at], since, fresh[at]
-    )
+    moments = _Asked(unit[at], of.rows[first], time[at], of.start[at], of.end[at], since, fresh[at])
     return _changes(node, measures, moments, rows_of, faults)
 
 

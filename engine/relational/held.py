@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from seustream.engine.host.keys import KeyNumbers
+from seustream.engine.host.keys import KeyNumbers, firsts
 from seustream.engine.host.rows import RowStore
 from seustream.engine.kernels import native
 from seustream.engine.relational.keyed import Keyed
@@ -75,8 +75,25 @@ class HeldRows(Slots):
         return stays
 
 
-class KeyedRows(HeldRows):
-    """Held rows with the numbers of their keys, by which they are found."""
+class NumberedRows(HeldRows):
+    """Held rows with the numbers of what they belong to, by which they are found."""
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._groups = Keyed()
+
+    def groups(self, places: Ints) -> Ints:
+        """Returns the numbers of some rows."""
+        return self._groups.values[places]
+
+    def of(self, groups: Ints) -> Ints:
+        """Returns the places of all rows with some distinct numbers, in order."""
+        places = self._groups.places(groups)
+        return places[self.here[places]] if self.left else places
+
+
+class KeyedRows(NumberedRows):
+    """Held rows with the numbers of their keys."""
 
     def __init__(self, schema: pa.Schema, keys: Sequence[pa.DataType]) -> None:
         self.types = tuple(keys)
@@ -84,25 +101,16 @@ class KeyedRows(HeldRows):
 
     def _begin(self) -> None:
         super()._begin()
-        self._keys, self._groups = KeyNumbers(self.types), Keyed()
+        self._keys = KeyNumbers(self.types)
 
     def numbers(self, keys: Sequence[pa.Array], count: int) -> Ints:
         """Returns the numbers of keys; they are valid until rows leave."""
         return self._keys.numbers(keys, count)
 
-    def groups(self, places: Ints) -> Ints:
-        """Returns the numbers of the keys of some rows."""
-        return self._groups.values[places]
-
     def add_to(self, groups: Ints, rows: pa.Table) -> Ints:
         """Adds rows whose keys have these numbers; returns their places."""
         self._groups.append((groups, None))
         return self.add(rows, None)
-
-    def of(self, groups: Ints) -> Ints:
-        """Returns the places of all rows with some distinct keys, in order."""
-        places = self._groups.places(groups)
-        return places[self.here[places]] if self.left else places
 
     @property
     def first_time(self) -> int | None:
@@ -117,31 +125,71 @@ class KeyedRows(HeldRows):
         return stays
 
 
-class OpenSessions:
-    """The sessions of rows by place, and which are over at a time. The rows of a query come in the order
-    of their times; a session ends where its keys have no row for `gap`."""
+class SessionRows(NumberedRows):
+    """Held rows with the numbers of the sessions of their keys, which are the columns of these names."""
 
-    def __init__(self, gap: int, keys: Sequence[pa.DataType], several: bool) -> None:
-        self.gap, self.types = gap, (*keys, pa.int64()) if several else tuple(keys)
-        self._begin()
+    def __init__(self, schema: pa.Schema, several: bool, gap: int, keys: Sequence[str]) -> None:
+        self._gap, self._names = gap, tuple(keys)
+        self._types = [schema.field(name).type for name in keys]
+        super().__init__(schema, several)
 
     def _begin(self) -> None:
-        self._keys, self._kernel = KeyNumbers(self.types), native.Sessions()
-        self._kernel.configure(self.gap)
+        super()._begin()
+        self.sessions = OpenSessions(self._gap, self._types, self.several)
 
-    def begin(self, keys: Sequence[pa.Array], times: Ints, whose: Ints | None) -> None:
-        """Takes rows in place of all others."""
-        self._begin()
-        self.add(keys, times, whose)
+    def add(self, rows: pa.Table, whose: Ints | None) -> Ints:
+        keys = [rows.column(name).combine_chunks() for name in self._names]
+        self._number(keys, timestamps(rows), whose)
+        return super().add(rows, whose)
 
-    def add(self, keys: Sequence[pa.Array], times: Ints, whose: Ints | None) -> None:
-        """Takes the rows of the next places, with their keys and the numbers of their queries."""
+    def compact(self) -> Ints:
+        places = np.flatnonzero(self.here)
+        keys, times = self.taken(places, self._names), self.times[places]
+        whose = self.whose(places)
+        stays = super().compact()
+        self._number(keys, times, whose)
+        return stays
+
+    def _number(self, keys: Sequence[pa.Array], times: Ints, whose: Ints | None) -> None:
+        self._groups.append((self.sessions.numbers(keys, times, whose), None))
+
+
+class OpenSessions:
+    """Numbers the sessions of rows, in the order of their first rows, and tells which are over at a time. The rows of a
+    query come in the order of their times; a session ends where its keys have no row for `gap`."""
+
+    def __init__(self, gap: int, keys: Sequence[pa.DataType], several: bool) -> None:
+        self.gap, self._several = gap, several
+        self._keys = KeyNumbers([*keys, *[pa.int64()] * several])
+        self._kernel = native.Sessions()
+        self._kernel.configure(gap)
+        self._key_of = Nearby()
+        """The number of the keys of each session."""
+        self.previous = np.empty(0, np.int64)
+        """The time of the row before each of the latest rows in its session; of the first row, its own."""
+
+    def numbers(self, keys: Sequence[pa.Array], times: Ints, whose: Ints | None) -> Ints:
+        """Returns the sessions of rows, with their keys and the numbers of their queries."""
         columns = keys if whose is None else [*keys, pa.array(whose)]
-        self._kernel.add(self._keys.numbers(columns, len(times)), times, whose)
+        key = self._keys.numbers(columns, len(times))
+        found, self.previous = (np.empty(len(times), np.int64) for _ in range(2))
+        self._kernel.add(key, times, whose, found, self.previous)
+        self._key_of.append(key[firsts(found, len(self._key_of))])
+        return found
+
+    def keys(self, sessions: Ints) -> list[pa.Array]:
+        """Returns the keys of some sessions, and last their queries if there are several."""
+        return self._keys.values(self._key_of[sessions])
+
+    def latest(self, sessions: Ints) -> Ints:
+        """Returns the times of the last rows of some sessions."""
+        found = np.empty(len(sessions), np.int64)
+        self._kernel.latest(np.ascontiguousarray(sessions), found)
+        return found
 
     def over(self, now: int, some: Sequence[int] | None) -> Ints:
-        """Returns the places of the rows of the sessions that are over at a watermark, in order, each
-        once; of these queries only, unless None is given."""
+        """Returns the sessions that are over at a watermark, in order, each once; of these queries only, unless None is
+        given."""
         flags: npt.NDArray[np.uint8] | None = None
         if some is not None:
             flags = np.zeros(max(some) + 1, np.uint8)

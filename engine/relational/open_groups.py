@@ -3,17 +3,14 @@
     rows                      (1, x, 5) (2, x, 7) (3, y, 1)
     groups, TUMBLE(ts, 10)    x: 12, y: 1
 
-A *pane* is a span of time in which all rows are in the same windows: of TUMBLE the window, of HOP and CUMULATE a part of
-several. A group has the rows of a pane that have equal keys; in a cohort, those of one query. When a window is over, the
-groups of its panes that have equal keys are added up. For EMIT CHANGES each group is of one window, and a row in several
-windows is in as many groups.
-
-Of the rows, those are kept that an aggregate may give or compare, such as the least; none for counts and sums.
+Of the rows, those are kept that an aggregate may give or compare, such as the least; none for counts and sums. In a
+cohort, a group has the rows of one query.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -22,8 +19,9 @@ import pyarrow as pa
 
 from seustream.compiler.logical import program as logical
 from seustream.engine.host.aggregates import Aggregates, AtPoints
-from seustream.engine.host.keys import KeyNumbers
+from seustream.engine.host.keys import KeyNumbers, firsts
 from seustream.engine.host.sliding import STATES
+from seustream.engine.relational.held import OpenSessions
 from seustream.engine.relational.measures import Measures
 from seustream.engine.relational.slots import Slots
 from seustream.engine.relational.times import numbers
@@ -37,43 +35,27 @@ _FEW = 4096
 _PANES = 1024
 """Panes in a window from which on rows are kept instead."""
 _NOTHING = np.empty(0, np.int64)
-_PANE, _BEGAN, _SINCE, _STATE, _GROUP = "pane", "began", "since", "state", "group"
-"""Columns of the tables that hold groups and members."""
+_WHOSE = "whose"
 
 
-def folds(every: logical.Periodic | logical.Sessions, measures: Measures) -> bool:
-    """Returns whether groups need few of their rows, and panes are worth a state."""
-    if isinstance(every, logical.Sessions) or not measures.can_fold:
-        return False
-    panes = every.size // _width(every)
-    return panes <= (1 if every.by_rows else _PANES)
+class OpenGroups(Slots, ABC):
+    """Groups by number; those of `several` queries have the number of theirs. The *mark* of a row says which of the
+    groups of its keys it belongs to."""
 
-
-def _width(every: logical.Periodic) -> int:
-    return every.slide if every.cumulates else math.gcd(every.size, every.slide)
-
-
-class OpenGroups(Slots):
-    """Groups by number. Of `several` queries, each group has the number of its query. With `by_window`, groups are of
-    windows instead of panes."""
-
-    def __init__(
-        self, measures: Measures, every: logical.Periodic, several: bool, by_window: bool
-    ) -> None:
-        self.measures, self.every = measures, every
-        self.several, self.by_window = several, by_window
+    def __init__(self, measures: Measures, several: bool, later: bool) -> None:
+        self.measures, self.several = measures, several
+        self.later = later
+        """Set if rows enter their groups when they are asked for, not when they come."""
         self.waiting: list[pa.Table] = []
         """Rows that are not in their groups yet."""
         types = [field for _, field in measures.fields]
-        self._key_types, self._types = types[: len(measures.keys)], types[len(measures.keys) :]
+        self.key_types, self._types = types[: len(measures.keys)], types[len(measures.keys) :]
         self._begin()
 
     def _begin(self) -> None:
         super().__init__()
-        self._keys = KeyNumbers([pa.int64(), *[pa.int64()] * self.several, *self._key_types])
         self.aggregates = self.measures.begun(ordered=True)
-        self._began = Nearby()
-        self._since = Growing()
+        self._began, self._since = Nearby(), Growing()
         self._folded = 0
         """The number of members that were needed when that was last found out."""
         self._entered = 0
@@ -81,23 +63,32 @@ class OpenGroups(Slots):
 
     # --- groups ---------------------------------------------------------------
 
+    @abstractmethod
+    def _numbered(self, mark: Ints, whose: Ints | None, keys: Sequence[pa.Array]) -> Ints:
+        """Returns the numbers of the groups of rows. New ones come in the order of their first rows."""
+
+    @abstractmethod
+    def marks(self, groups: Ints) -> Ints:
+        """Returns a mark by which each of some groups is found."""
+
+    @abstractmethod
+    def of_times(self, ts: Ints) -> Ints:
+        """Returns the marks of rows at some times."""
+
+    @abstractmethod
+    def keys(self, groups: Ints) -> list[pa.Array]:
+        """Returns the keys of some groups."""
+
+    @abstractmethod
+    def whose(self, groups: Ints) -> Ints | None:
+        """Returns the numbers of the queries of some groups; None with a single query."""
+
     def places(self, some: Sequence[int] | None) -> Ints:
         """Returns the groups of some queries, of all if None is given."""
         found = np.flatnonzero(self.here)
         if some is None or not self.several:
             return found
-        whose = self.whose(found)
-        assert whose is not None
-        return found[np.isin(whose, some)]
-
-    def whose(self, groups: Ints) -> Ints | None:
-        """Returns the numbers of the queries of some groups; None with a single query."""
-        return np.asarray(self._keys.column(1, groups)) if self.several else None
-
-    def keys(self, groups: Ints) -> list[pa.Array]:
-        """Returns the keys of some groups."""
-        found = range(1 + self.several, len(self._keys.types))
-        return [self._keys.column(number, groups) for number in found]
+        return found[np.isin(self.whose(found), some)]
 
     def began(self, groups: Ints) -> Ints:
         """Returns the times of the first rows of some groups."""
@@ -108,62 +99,19 @@ class OpenGroups(Slots):
         found: Ints = self._since.view[groups]
         return found
 
-    def windows(self, groups: Ints) -> tuple[Ints, Ints]:
-        """Returns the numbers of the first and the last window that some groups are in."""
-        pane = np.asarray(self._keys.column(0, groups))
-        if self.by_window:
-            return pane, pane
-        first, last = numbers(self.every, pane * _width(self.every) + self.every.offset)
-        return first, last
-
-    @property
-    def is_whole(self) -> bool:
-        """Returns whether no window has several panes."""
-        every = self.every
-        return self.by_window or (every.size == every.slide and not every.cumulates)
-
     # --- members --------------------------------------------------------------
 
-    def add(self, rows: pa.Table, whose: Ints | None) -> None:
-        """Adds rows to the groups of their panes."""
+    def take_in(self, rows: pa.Table, whose: Ints | None) -> None:
+        """Takes rows, those of each query in the order of their times."""
+        if self.later:
+            self.waiting.append(rows)
+            return
         times, oldest, *values = (column.combine_chunks() for column in rows.columns)
+        keys, own = values[: len(self.key_types)], values[len(self.key_types) :]
         ts = np.asarray(times)
-        pane = (ts - self.every.offset) // _width(self.every)
-        keys, own = values[: len(self._key_types)], values[len(self._key_types) :]
-        group = self.numbers(pane, whose, keys, ts, np.asarray(oldest))
+        group = self.numbers(self.of_times(ts), whose, keys, ts, np.asarray(oldest))
+        self.age(group, np.asarray(oldest))
         self.enter(own, group, _NOTHING, _NOTHING)
-
-    def numbers(
-        self, pane: Ints, whose: Ints | None, keys: Sequence[pa.Array], ts: Ints, oldest: Ints
-    ) -> Ints:
-        """Returns the numbers of the groups of rows in panes, or windows, at times, in order for each query. Makes
-        groups that are new."""
-        known = len(self)
-        owners = [] if whose is None else [pa.array(whose)]
-        group = self._keys.numbers([pa.array(pane), *owners, *keys], len(pane))
-        if len(self._keys) > known:
-            # New groups are numbered in the order of their first rows.
-            most = np.maximum.accumulate(group)
-            first = np.flatnonzero(group > np.maximum(np.append(-1, most[:-1]), known - 1))
-            self.take(len(first))
-            self._began.append(ts[first])
-            self._since.append(oldest[first])
-        if not np.array_equal(ts, oldest):  # without older times, the first is the oldest
-            np.minimum.at(self._since.view, group, oldest)
-        return group
-
-    def enter(self, values: Sequence[pa.Array], group: Ints, until: Ints, at: Ints) -> list[AtPoints]:
-        """Adds members to groups; returns the aggregates at points, each after this many of them, and of a group."""
-        members = self.aggregates
-        first, count = members.kernel.base() + len(members), len(group)
-        self._entered += count
-        members.add(values, group)
-        found = members.results(members.kernel.found(first + np.arange(count), until, at))
-        if len(members) > 2 * self._folded + _FEW:
-            self._folded = members.fold()
-            if members.kernel.distinct() > 2 * self._folded + _FEW:  # texts that no member has any more
-                self._renew()
-        return found
 
     def until(self, now: int) -> pa.Table | None:
         """Takes the rows up to a time out of those that wait, if there are any."""
@@ -179,20 +127,32 @@ class OpenGroups(Slots):
             del self.waiting[0]
         return pa.concat_tables(due) if due else None
 
-    def merged(self, source: Ints, target: Ints) -> Aggregates:
-        """Returns aggregates of groups by `target`, each of the rows of the groups in `source` beside it."""
-        own, found = self.aggregates, self.measures.begun(ordered=True)
-        # Members that are kept are in all groups that theirs is in.
-        member_of = own.groups(np.arange(len(own)))
-        order = np.argsort(source, kind="stable")
-        low, high = (np.searchsorted(source[order], member_of, side) for side in ("left", "right"))
-        copies = high - low
-        member = np.repeat(np.arange(len(member_of)), copies)
-        at = np.repeat(low - np.cumsum(copies) + copies, copies) + np.arange(len(member))
-        values = [own.values(number, member) for number in range(len(own.types))]
-        found.add(values, target[order][at])
-        found.results(found.kernel.found(np.arange(len(member)), _NOTHING, _NOTHING))
-        found.kernel.pour(own.kernel, source, target)
+    def numbers(
+        self, mark: Ints, whose: Ints | None, keys: Sequence[pa.Array], ts: Ints, oldest: Ints
+    ) -> Ints:
+        """Returns the numbers of the groups of rows, and makes those that are new."""
+        known, group = len(self), self._numbered(mark, whose, keys)
+        first = firsts(group, known)
+        self.take(len(first))
+        self._began.append(ts[first])
+        self._since.append(oldest[first])
+        return group
+
+    def age(self, group: Ints, oldest: Ints) -> None:
+        """Makes groups as old as rows that are in them."""
+        np.minimum.at(self._since.view, group, oldest)
+
+    def enter(
+        self, values: Sequence[pa.Array], group: Ints, until: Ints, at: Ints
+    ) -> list[AtPoints]:
+        """Adds members to groups; returns the aggregates at points, each after this many of them, and of a group."""
+        own, count = self.aggregates, len(group)
+        self._entered += count
+        found = own.enter(values, group, until, at)
+        if len(own) > 2 * self._folded + _FEW:
+            self._folded = own.fold()
+            if own.kernel.distinct() > 2 * self._folded + _FEW:  # texts that no member has any more
+                self._renew()
         return found
 
     # --- memory and state -----------------------------------------------------
@@ -212,17 +172,17 @@ class OpenGroups(Slots):
         """Returns the groups of a query, and their members."""
         groups, members = self._tables(self.places([number]))
         if self.several:
-            groups = groups.drop_columns(["whose"])
+            groups = groups.drop_columns([_WHOSE])
         return {"groups": groups, "members": members}
 
     def fill(self, tables: Mapping[str, pa.Table], number: int) -> bool:
         """Adds the groups of a query that has none. Returns whether these were tables of such groups."""
         groups, members = tables["groups"], tables["members"]
-        if [groups.schema, members.schema] != [self._schema(False), self._member_schema()]:
+        if [groups.schema, members.schema] != self._schemas(several=False):
             return False
         if self.several:
             owner = pa.array(np.full(groups.num_rows, number))
-            groups = groups.add_column(1, "whose", owner)
+            groups = groups.append_column(pa.field(_WHOSE, pa.int64()), owner)
         self._fill(groups, members)
         return True
 
@@ -232,37 +192,139 @@ class OpenGroups(Slots):
         number = np.full(len(self), -1)
         number[groups] = np.arange(len(groups))
         places = np.flatnonzero(number[of] >= 0)
-        columns = [
-            *self._keys.values(groups),
-            pa.array(self.began(groups)),
-            pa.array(self.since(groups)),
-            own.states(groups),
-        ]
-        kept = [own.values(argument, places) for argument in range(len(own.types))]
-        members = [pa.array(number[of[places]]), *kept]
+        times = (self.marks(groups), self.began(groups), self.since(groups))
+        columns = [*map(pa.array, times), own.states(groups), *self.keys(groups)]
+        if self.several:
+            columns.append(pa.array(self.whose(groups)))
+        values = [own.values(argument, places) for argument in range(len(self._types))]
+        of_groups, of_members = self._schemas(self.several)
         return (
-            pa.table(columns, schema=self._schema(self.several)),
-            pa.table(members, schema=self._member_schema()),
+            pa.table(columns, schema=of_groups),
+            pa.table([pa.array(number[of[places]]), *values], schema=of_members),
         )
 
     def _fill(self, groups: pa.Table, members: pa.Table) -> None:
-        pane, *keys, began, since, states = (one.combine_chunks() for one in groups.columns)
-        whose = np.asarray(keys.pop(0)) if self.several else None
-        number = self.numbers(np.asarray(pane), whose, keys, np.asarray(began), np.asarray(since))
+        mark, began, since, states, *keys = (one.combine_chunks() for one in groups.columns)
+        whose = np.asarray(keys.pop()) if self.several else None
+        number = self.numbers(np.asarray(mark), whose, keys, np.asarray(began), np.asarray(since))
         of, *values = (one.combine_chunks() for one in members.columns)
-        own = self.aggregates
-        first = own.kernel.base() + len(own)
-        own.add(values, number[np.asarray(of)])
-        own.results(own.kernel.found(first + np.arange(len(of)), _NOTHING, _NOTHING))
-        own.resume(number, states)
-        self._folded = len(own)
+        self.aggregates.enter(values, number[np.asarray(of)], _NOTHING, _NOTHING)
+        self.aggregates.resume(number, states)
+        self._folded = len(self.aggregates)
 
-    def _schema(self, several: bool) -> pa.Schema:
-        keys = [(f"g{number}", of) for number, of in enumerate(self._key_types)]
-        numbered = [(_PANE, pa.int64()), *[("whose", pa.int64())] * several]
-        times = [(_BEGAN, pa.int64()), (_SINCE, pa.int64())]
-        return pa.schema([*numbered, *keys, *times, (_STATE, STATES)])
-
-    def _member_schema(self) -> pa.Schema:
+    def _schemas(self, several: bool) -> list[pa.Schema]:
+        """Returns the columns of groups, and those of their members."""
+        times = [(name, pa.int64()) for name in ("mark", "began", "since")]
+        keys = [(f"g{number}", of) for number, of in enumerate(self.key_types)]
+        owner = [(_WHOSE, pa.int64())] * several
         values = [(f"a{number}", of) for number, of in enumerate(self._types)]
-        return pa.schema([(_GROUP, pa.int64()), *values])
+        return [
+            pa.schema([*times, ("states", STATES), *keys, *owner]),
+            pa.schema([("group", pa.int64()), *values]),
+        ]
+
+
+class PaneGroups(OpenGroups):
+    """Groups of panes. A *pane* is a span of time in which all rows are in the same windows: of TUMBLE the window, of
+    HOP and CUMULATE a part of several. When a window is over, the groups of its panes that have equal keys are added
+    up. If rows are taken `later`, each pane is a window, and a row is in as many as it has windows."""
+
+    def __init__(
+        self, measures: Measures, every: logical.Periodic, several: bool, later: bool
+    ) -> None:
+        self.every = every
+        super().__init__(measures, several, later)
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._keys = KeyNumbers([*self.key_types, *[pa.int64()] * self.several, pa.int64()])
+
+    @property
+    def is_whole(self) -> bool:
+        """Returns whether no window has several panes."""
+        return self.later or (self.every.size == self.every.slide and not self.every.cumulates)
+
+    def windows(self, groups: Ints) -> tuple[Ints, Ints]:
+        """Returns the numbers of the first and the last window that some groups are in."""
+        pane = self.marks(groups)
+        if self.later:
+            return pane, pane
+        first, last = numbers(self.every, pane * _width(self.every) + self.every.offset)
+        return first, last
+
+    def merged(self, source: Ints, target: Ints) -> Aggregates:
+        """Returns aggregates of groups by `target`, each of the rows of the groups in `source` beside it."""
+        own, found = self.aggregates, self.measures.begun(ordered=True)
+        # Members that are kept are in all groups that theirs is in.
+        member_of = own.groups(np.arange(len(own)))
+        order = np.argsort(source, kind="stable")
+        low, high = (np.searchsorted(source[order], member_of, side) for side in ("left", "right"))
+        copies = high - low
+        member = np.repeat(np.arange(len(member_of)), copies)
+        at = np.repeat(low - np.cumsum(copies) + copies, copies) + np.arange(len(member))
+        values = [own.values(number, member) for number in range(len(own.types))]
+        found.enter(values, target[order][at], _NOTHING, _NOTHING)
+        found.kernel.pour(own.kernel, source, target)
+        return found
+
+    def of_times(self, ts: Ints) -> Ints:
+        found: Ints = (ts - self.every.offset) // _width(self.every)
+        return found
+
+    def marks(self, groups: Ints) -> Ints:
+        return np.asarray(self._keys.column(len(self._keys.types) - 1, groups))
+
+    def keys(self, groups: Ints) -> list[pa.Array]:
+        return [self._keys.column(number, groups) for number in range(len(self.key_types))]
+
+    def whose(self, groups: Ints) -> Ints | None:
+        return np.asarray(self._keys.column(len(self.key_types), groups)) if self.several else None
+
+    def _numbered(self, mark: Ints, whose: Ints | None, keys: Sequence[pa.Array]) -> Ints:
+        owners = [] if whose is None else [pa.array(whose)]
+        return self._keys.numbers([*keys, *owners, pa.array(mark)], len(mark))
+
+
+class SessionGroups(OpenGroups):
+    """Groups of sessions; the mark is a time."""
+
+    def __init__(self, measures: Measures, gap: int, several: bool, later: bool) -> None:
+        self.gap = gap
+        super().__init__(measures, several, later)
+
+    def _begin(self) -> None:
+        super()._begin()
+        self.sessions = OpenSessions(self.gap, self.key_types, self.several)
+
+    def of_times(self, ts: Ints) -> Ints:
+        return ts
+
+    def marks(self, groups: Ints) -> Ints:
+        return self.sessions.latest(groups)
+
+    def keys(self, groups: Ints) -> list[pa.Array]:
+        return self.sessions.keys(groups)[: len(self.key_types)]
+
+    def whose(self, groups: Ints) -> Ints | None:
+        return np.asarray(self.sessions.keys(groups)[-1]) if self.several else None
+
+    def _numbered(self, mark: Ints, whose: Ints | None, keys: Sequence[pa.Array]) -> Ints:
+        return self.sessions.numbers(keys, mark, whose)
+
+
+def groups_for(
+    measures: Measures, every: logical.Periodic | logical.Sessions, several: bool, later: bool
+) -> PaneGroups | SessionGroups | None:
+    """Makes groups; None if they need all their rows, or panes are not worth a state."""
+    if not measures.can_fold:
+        return None
+    if isinstance(every, logical.Sessions):
+        return SessionGroups(measures, every.gap, several, later)
+    panes = every.size // _width(every)
+    if panes > (1 if every.by_rows else _PANES):
+        return None
+    return PaneGroups(measures, every, several, later)
+
+
+def _width(every: logical.Periodic) -> int:
+    return every.slide if every.cumulates else math.gcd(every.size, every.slide)

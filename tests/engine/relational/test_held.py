@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from seustream.engine.relational.held import HeldRows, KeyedRows, OpenSessions
+from seustream.engine.relational.held import KeyedRows, SessionRows
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("oldest", pa.int64()), ("c0", pa.string())])
 Row = tuple[int, int, str | None]
@@ -33,8 +33,7 @@ def test_sessions_beside_their_definition(seed: int) -> None:
     """Queries are at times of their own; what is over may be put back, as after a fault."""
     chance = random.Random(seed)
     queries, gap = chance.choice([1, 1, 3]), chance.randint(1, 6)
-    kept = HeldRows(SCHEMA, queries > 1)
-    open_ = OpenSessions(gap, [pa.string()], queries > 1)
+    kept = SessionRows(SCHEMA, queries > 1, gap, ["c0"])
     now, all_ = [0] * queries, list[Row]()
     given = set[int]()  # by place in `all_`
     numbers = np.empty(0, np.int64)  # of the rows that are held, by place
@@ -54,7 +53,6 @@ def test_sessions_beside_their_definition(seed: int) -> None:
                 table = pa.table([times, times, pa.array(keys, pa.string())], schema=SCHEMA)
                 whose_ = of.astype(np.int64) if queries > 1 else None
                 kept.add(table, whose_)
-                open_.add([table.column("c0").combine_chunks()], times.astype(np.int64), whose_)
             some = sorted(chance.sample(range(queries), chance.randint(1, queries)))
             until = min(now[whose] for whose in some) - 1
             wanted = {
@@ -65,15 +63,21 @@ def test_sessions_beside_their_definition(seed: int) -> None:
                 if (whose, time, key) in session and session[-1][1] + gap - 1 <= until
             }
             asked = None if len(some) == queries else some
-            quiet = open_.quiet
-            places = open_.over(until, asked)
+            quiet = kept.sessions.quiet
+            over = kept.sessions.over(until, asked)
+            places = kept.of(over)
+            assert sorted(kept.sessions.latest(over).tolist()) == sorted(
+                session[-1][1]
+                for session in sessions_of(all_, gap)
+                if wanted & {number for number, row in enumerate(all_) if row in session}
+            )
             assert (np.diff(places) > 0).all()
             assert set(numbers[places].tolist()) == wanted
             if wanted:
                 assert quiet is not None
                 assert quiet <= until
             if chance.random() < 0.3:
-                open_.put_back()
+                kept.sessions.put_back()
                 continue
             given |= wanted
             kept.leave(places)
@@ -89,8 +93,6 @@ def test_sessions_beside_their_definition(seed: int) -> None:
             if kept.is_sparse:
                 numbers = numbers[kept.places(None)]
                 kept.compact()
-                every = np.arange(len(kept))
-                open_.begin(kept.taken(every, ["c0"]), kept.times[:], kept.whose(every))
     assert given or gap > 3
 
 
