@@ -40,7 +40,9 @@ _SUMS, _PICKS, _OTHER, _MOMENTS, _BITS = range(5)
 _SUMMED = {"count": 0, "sum": 1, "avg": 2}
 _MEMBER, _NOTHING, _SET = 3, 4, 5
 """`Asked` of the kernels."""
-_WANTED = {"min": 0, "max": 1, "first": 2, "last": 3, "min_by": 0, "max_by": 1}
+_WANTED = {
+    "min": 0, "max": 1, "first": 2, "last": 3, "min_by": 0, "max_by": 1, "bool_and": 0, "bool_or": 1,
+}  # fmt: skip
 """`Wanted` of the kernels. These functions pick a single row, so repetitions do not matter."""
 _BITS_WANTED = {"bit_and": 0, "bit_or": 1}
 """`BitsWanted` of the kernels."""

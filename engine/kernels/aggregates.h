@@ -456,8 +456,6 @@ class Aggregates {
 
     PyObject *count(PyObject *) { return PyLong_FromLongLong(static_cast<long long>(size())); }
 
-    PyObject *known(PyObject *) { return PyLong_FromLongLong(static_cast<long long>(distinct())); }
-
     PyObject *begin(PyObject *) { return PyLong_FromLongLong(static_cast<long long>(base)); }
 
     // The largest number of texts or keys kept for any column or part; they are never forgotten.

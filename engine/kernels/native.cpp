@@ -99,7 +99,6 @@ static PyMethodDef of_aggregates[] = {
     {"states", of<Aggregates, &Aggregates::states>, METH_VARARGS, nullptr},
     {"resume", of<Aggregates, &Aggregates::resume>, METH_VARARGS, nullptr},
     {"pour", of<Aggregates, &Aggregates::pour>, METH_VARARGS, nullptr},
-    {"distinct", of<Aggregates, &Aggregates::known>, METH_NOARGS, nullptr},
     {"groups", of<Aggregates, &Aggregates::groups_of>, METH_VARARGS, nullptr},
     {"count", of<Aggregates, &Aggregates::count>, METH_NOARGS, nullptr},
     {"base", of<Aggregates, &Aggregates::begin>, METH_NOARGS, nullptr},

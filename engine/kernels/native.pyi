@@ -387,9 +387,6 @@ class Aggregates:
         """Adds to groups `to` the states of the sums of groups `of` of others, in place of what they had. Sums of members
         that count once stay as they are."""
 
-    def distinct(self) -> int:
-        """Returns the most texts, or members that count once, that are known for any column."""
-
     def groups(self, places: Ints, out: Ints, /) -> None:
         """Writes the groups of some members."""
 

@@ -31,7 +31,7 @@ from seustream.engine.stream.nearby import Nearby
 Ints = npt.NDArray[np.int64]
 
 _FEW = 4096
-"""Members and texts that may be kept beyond twice the number needed."""
+"""Members and groups that may be kept beyond those needed."""
 _PANES = 1024
 """Panes in a window from which on rows are kept instead."""
 _NOTHING = np.empty(0, np.int64)
@@ -86,9 +86,8 @@ class OpenGroups(Slots, ABC):
     def places(self, some: Sequence[int] | None) -> Ints:
         """Returns the groups of some queries, of all if None is given."""
         found = np.flatnonzero(self.here)
-        if some is None or not self.several:
-            return found
-        return found[np.isin(self.whose(found), some)]
+        whose = self.whose(found)
+        return found if some is None or whose is None else found[np.isin(whose, some)]
 
     def began(self, groups: Ints) -> Ints:
         """Returns the times of the first rows of some groups."""
@@ -151,14 +150,12 @@ class OpenGroups(Slots, ABC):
         found = own.enter(values, group, until, at)
         if len(own) > 2 * self._folded + _FEW:
             self._folded = own.fold()
-            if own.kernel.distinct() > 2 * self._folded + _FEW:  # texts that no member has any more
-                self._renew()
         return found
 
     # --- memory and state -----------------------------------------------------
 
     def trim(self) -> None:
-        """Forgets groups that have left, and the texts of their members, once this is worth while."""
+        """Forgets groups that have left, and what they counted once, when this is worth while."""
         if 3 * self.left > len(self) and max(self.left, self._entered) > _FEW:
             self._renew()
 

@@ -37,6 +37,7 @@ from seustream.engine.host.aggregates import Aggregates, Turns, spanned
 from seustream.engine.stream.schema import arrow_type
 
 Ints = npt.NDArray[np.int64]
+NOTHING = np.empty(0, np.int64)
 Values = list[Any]
 
 
@@ -254,13 +255,104 @@ def test_moments_are_the_sums_of_the_registry(seed: int) -> None:
         assert found == entry.init()
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_states_of_groups_are_kept_and_added_up(seed: int) -> None:
+    """Where no member leaves: whatever members are forgotten, whichever states are taken elsewhere, and whichever groups
+    are added up, the aggregates are those of all rows."""
+    chance = np.random.default_rng(seed)
+    count, groups = int(chance.integers(1, 300)), 6
+    asked = [
+        *(
+            aggregate(name, (BIGINT,), False)
+            for name in ("sum", "avg", "bit_and", "bit_or", "min", "last")
+        ),
+        *(aggregate(name, (DOUBLE,), False) for name in ("sum", "var_pop", "max", "first")),
+        aggregate("corr", (DOUBLE, DOUBLE), False),
+        *(aggregate(name, (BIGINT,), True) for name in ("count", "sum")),
+        aggregate("var_pop", (DOUBLE,), True),
+    ]
+    read = [(0,)] * 6 + [(1,)] * 4 + [(1, 2)] + [(0,)] * 2 + [(2,)]
+    values = [
+        pa.array(
+            chance.choice([-(2**62), -3, 0, 1, 2**62, 7], count), mask=chance.random(count) < 0.2
+        ),
+        pa.array(np.ldexp(chance.random(count) - 0.5, chance.integers(-1000, 1000, count))),
+        pa.array(
+            chance.choice([1.5, 2.0, -1e300, np.inf, 0.0], count, p=[0.3, 0.3, 0.19, 0.01, 0.2])
+        ),
+    ]
+    group = chance.integers(0, groups, count)
+
+    def begun() -> Aggregates:
+        return Aggregates(asked, read, [BIGINT, DOUBLE, DOUBLE], ordered=True)
+
+    def entered(of: Aggregates, places: Ints, groups: Ints) -> None:
+        of.enter([one.take(pa.array(places)) for one in values], groups, NOTHING, NOTHING)
+
+    def at(of: Aggregates, some: Ints) -> list[tuple[str, list[bool]]]:
+        none = np.zeros(len(some), np.bool_)
+        return [
+            (repr(each.values.to_pylist()), (none if each.lost is None else each.lost).tolist())
+            for each in of.now(some)
+        ]
+
+    own, every, half = begun(), np.arange(count), count // 2
+    assert own.can_fold
+    entered(own, every[:half], group[:half])
+    own.fold()
+    resumed = begun()
+    places = np.arange(len(own))
+    kept = [own.values(number, places) for number in range(3)]
+    resumed.enter(kept, own.groups(places), NOTHING, NOTHING)
+    resumed.resume(np.arange(groups), own.states(np.arange(groups)))
+    whole = begun()
+    entered(whole, every, group)
+    for one in (own, resumed):
+        entered(one, every[half:], group[half:])
+        assert at(one, np.arange(groups)) == at(whole, np.arange(groups))
+        one.fold()
+        assert at(one, np.arange(groups)) == at(whole, np.arange(groups))
+    # Group n of `to` has the rows of the groups in `sources[n]`.
+    sources = [
+        chance.choice(groups, int(chance.integers(0, groups)), replace=False) for _ in range(4)
+    ]
+    added, wanted = begun(), begun()
+    members, of_members = np.arange(len(own)), own.groups(np.arange(len(own)))
+    for number, some in enumerate(sources):
+        mine = members[np.isin(of_members, some)]
+        added.enter(
+            [own.values(k, mine) for k in range(3)], np.full(len(mine), number), NOTHING, NOTHING
+        )
+        entered(wanted, rows := every[np.isin(group, some)], np.full(len(rows), number))
+    target = np.repeat(np.arange(4), [len(some) for some in sources])
+    added.kernel.pour(own.kernel, np.concatenate(sources).astype(np.int64), target)
+    assert at(added, np.arange(4)) == at(wanted, np.arange(4))
+
+
+def test_states_are_added_to_those_of_the_same_aggregates_only() -> None:
+    one, other = (
+        Aggregates([aggregate(name, (BIGINT,), False)], [(0,)], [BIGINT], ordered=True)
+        for name in ("sum", "min")
+    )
+    some = np.zeros(1, np.int64)
+    with pytest.raises(RuntimeError, match="other parts"):
+        one.kernel.pour(other.kernel, some, some)
+    with pytest.raises(RuntimeError, match="other parts"):
+        one.kernel.pour(one.kernel, some, some)
+    with pytest.raises(IndexError, match="below 0"):
+        one.kernel.pour(begun_alike(one).kernel, some - 1, some)
+
+
+def begun_alike(one: Aggregates) -> Aggregates:
+    return Aggregates(one.aggregates, [(0,)], [BIGINT], ordered=True)
+
+
 @pytest.mark.parametrize("name", ["bit_and", "bit_or"])
 def test_bits_are_counted_in_the_kernel(name: str) -> None:
     """The highest bit is the sign; a group without rows has no bits."""
     e = aggregate(name, (BIGINT,), False)
     aggregates = Aggregates([e], [(0,)], [BIGINT], ordered=True)
     assert not aggregates._states
-    assert not aggregates.can_fold
     aggregates.add([pa.array([-(2**63), -1, 2**62 + 5, 0])], np.zeros(4, np.int64))
     turns = spanned(np.array([0, 1, 2, 5]), np.array([2, 3, 4, 6]), np.zeros(6, np.int64))
     (found,) = aggregates.at(turns, Faults())
