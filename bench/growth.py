@@ -42,6 +42,7 @@ WORK = {
     "group changes": "SELECT k, sum(b), min(b) FROM R GROUP BY k WINDOW RANGE {s} s EMIT CHANGES",
     "tumble": "SELECT k, sum(b) FROM R GROUP BY k, TUMBLE(ts, INTERVAL '{s}' SECOND)",
     "tumble changes": "SELECT k, sum(b) FROM R GROUP BY k, TUMBLE(ts, INTERVAL '{s}' SECOND) EMIT CHANGES",
+    "hop": "SELECT k, sum(b) FROM R GROUP BY k, HOP(ts, INTERVAL '{s}00' MS, INTERVAL '{s}' SECOND)",
     "session": "SELECT k, sum(b) FROM R GROUP BY k, SESSION(ts, INTERVAL '{s}' SECOND)",
     "over": "SELECT k, sum(b) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '{s}' SECOND PRECEDING"
     " AND CURRENT ROW) FROM R",

@@ -8,7 +8,8 @@ bytes of a row as Arrow columns, ts among them; queries read all columns.
 
 A narrow row has a time and two integers. A wide one has a time, two integers, a bigint, two doubles and a text of
 about 12 bytes. There are half as many keys as rows in a window; *few* are 1,000, other ones in each joined stream, so that
-there are no matches. TUMBLE keeps no rows: its groups count as live rows, half as many as there are rows.
+there are no matches. TUMBLE keeps groups: those of half as many keys as rows count as live rows; those of few keys are set against the rows
+of a window.
 `bench memory:join,over` measures some queries anew.
 """
 
@@ -67,6 +68,10 @@ WORK = {
     "group of few keys": Case("SELECT k, {count} FROM R GROUP BY k WINDOW RANGE {s} s", FEW),
     "group of many keys": Case("SELECT k, {count} FROM R GROUP BY k WINDOW RANGE {s} s", 0, 1.0, ("narrow",)),
     "tumble": Case("SELECT k, sum(b) FROM R GROUP BY k, TUMBLE(ts, INTERVAL '{s}' SECOND)", 0, 0.5, ("narrow",)),
+    "tumble of few keys": Case("SELECT k, {count} FROM R GROUP BY k, TUMBLE(ts, INTERVAL '{s}' SECOND)", FEW),
+    "hop": Case(
+        "SELECT k, sum(b) FROM R GROUP BY k, HOP(ts, INTERVAL '{s}00' MS, INTERVAL '{s}' SECOND)", 0, 1.0, ("narrow",),
+    ),
     "over": Case(
         "SELECT k, {count} OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '{s}' SECOND PRECEDING"
         " AND CURRENT ROW) FROM R", 0, 1.0, ("narrow",),

@@ -36,6 +36,9 @@ WORK = {
     "join": "SELECT R.b, S.c FROM R, S WHERE R.k = S.k WINDOW ROWS 2000",
     "group": "SELECT k, sum(v), min(v), max(v) FROM E GROUP BY k WINDOW ROWS 10000",
     "tumble": "SELECT k, sum(v), window_end FROM E GROUP BY k, TUMBLE(ts, INTERVAL '1' SECOND)",
+    "tumble changes": "SELECT k, sum(v), window_end FROM E GROUP BY k, TUMBLE(ts, INTERVAL '1' SECOND) EMIT CHANGES",
+    "hop": "SELECT k, sum(v), window_end FROM E GROUP BY k, HOP(ts, INTERVAL '1' SECOND, INTERVAL '10' SECOND)",
+    "session": "SELECT k, sum(v), window_end FROM E GROUP BY k, SESSION(ts, INTERVAL '1' SECOND)",
     "pattern": _SEQUENCE.format("a.id = b.id AND a.id = c.id AND a.id = d.id"),
     "ordered pattern": _SEQUENCE.format(
         "a.v > 0.9 AND b.v > 1.01 * a.v AND c.id = b.id AND d.id = c.id"

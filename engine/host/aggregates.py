@@ -191,9 +191,7 @@ class Aggregates:
     ) -> list[AtPoints]:
         """Takes new members that come one after the other; returns each aggregate at points, of the groups `at` after the
         first `until` of them."""
-        first = self.kernel.base() + len(self)
-        self.add(values, group)
-        return self.results(self.kernel.found(first + np.arange(len(group)), until, at))
+        return self.results(self.kernel.enter(exported(values), group, until, at))
 
     def now(self, groups: Ints) -> list[AtPoints]:
         """Returns each aggregate of some groups as they are."""

@@ -53,6 +53,8 @@ class KeyNumbers:
 
 def firsts(numbers: Ints, known: int) -> Ints:
     """Returns the places where numbers from `known` on are first; each is one more than the last of these before it."""
+    if numbers.max(initial=-1) < known:
+        return np.empty(0, np.int64)
     most = np.maximum.accumulate(numbers)
     found: Ints = np.flatnonzero(numbers > np.maximum(np.append(-1, most[:-1]), known - 1))
     return found

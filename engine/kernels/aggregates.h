@@ -9,6 +9,7 @@
 #include "totals.h"
 
 #include <memory>
+#include <numeric>
 
 // Members are numbered in order of arrival, and their arguments kept as columns. A *part* is a state
 // for each group that several aggregates may read: those that sum one argument share it.
@@ -505,6 +506,18 @@ class Aggregates {
         }
         if (all == nullptr) all = Py_NewRef(Py_None);
         return Py_BuildValue("NN", addresses, all);
+    }
+
+    // Adds members with their groups, which come one after the other. Returns the results at points, each after the first
+    // `until` of them.
+    PyObject *enter(PyObject *args) {
+        PyObject *values_, *group_, *until_, *at_;
+        if (!PyArg_ParseTuple(args, "OOOO", &values_, &group_, &until_, &at_)) throw Raised();
+        Ints groups(group_), until(until_), at(at_);
+        std::vector<int64_t> events(static_cast<size_t>(groups.size));
+        std::iota(events.begin(), events.end(), base + size());
+        take_in(given(values_), groups.data, groups.size);
+        return found_at({events.data(), groups.size}, until, at);
     }
 
     PyObject *found(PyObject *args) {

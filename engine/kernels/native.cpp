@@ -91,6 +91,7 @@ static PyMethodDef of_keys[] = {
 static PyMethodDef of_aggregates[] = {
     {"configure", of<Aggregates, &Aggregates::configure>, METH_VARARGS, nullptr},
     {"add", of<Aggregates, &Aggregates::add>, METH_VARARGS, nullptr},
+    {"enter", of<Aggregates, &Aggregates::enter>, METH_VARARGS, nullptr},
     {"found", of<Aggregates, &Aggregates::found>, METH_VARARGS, nullptr},
     {"turns", of<Aggregates, &Aggregates::turns>, METH_VARARGS, nullptr},
     {"moments", of<Aggregates, &Aggregates::moments>, METH_VARARGS, nullptr},
@@ -161,6 +162,10 @@ static PyMethodDef of_sessions[] = {
     {"earliest", of<Sessions, &Sessions::earliest>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
+static PyMethodDef of_spells[] = {
+    {"add", of<Spells, &Spells::add>, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
 static PyMethodDef of_last_of_keys[] = {
     {"configure", of<LastOfKeys, &LastOfKeys::configure>, METH_VARARGS, nullptr},
     {"add", of<LastOfKeys, &LastOfKeys::add>, METH_VARARGS, nullptr},
@@ -206,6 +211,7 @@ PyMODINIT_FUNC PyInit_native() {
         Owner<Subsets>::add(module, "Subsets", NAMED "Subsets", of_subsets) != 0 ||
         Owner<Sequence>::add(module, "Sequence", NAMED "Sequence", of_sequence) != 0 ||
         Owner<Sessions>::add(module, "Sessions", NAMED "Sessions", of_sessions) != 0 ||
+        Owner<Spells>::add(module, "Spells", NAMED "Spells", of_spells) != 0 ||
         Owner<Rows>::add(module, "Rows", NAMED "Rows", of_rows) != 0 ||
         Owner<Totals>::add(module, "Totals", NAMED "Totals", of_totals) != 0 ||
         Owner<Keys>::add(module, "Keys", NAMED "Keys", of_keys) != 0 ||

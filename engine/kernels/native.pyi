@@ -119,6 +119,13 @@ class Sessions:
     def earliest(self) -> int | None:
         """Returns the earliest time at which an open session can have its last row."""
 
+class Spells:
+    """The rows of each key that have one mark, numbered in the order of their first rows. The marks of a key only
+    rise."""
+
+    def add(self, keys: Ints, marks: Ints, out: Ints, /) -> None:
+        """Takes rows, with the numbers of their keys and their marks. Writes the spells that they are in."""
+
 class LastOfKeys:
     """The last rows of each key, a fixed number of them."""
 
@@ -354,6 +361,17 @@ class Aggregates:
         leave in the order in which they came."""
 
     def add(self, values: tuple[tuple[object, object], ...], group: Ints, /) -> None: ...
+    def enter(
+        self,
+        values: tuple[tuple[object, object], ...],
+        group: Ints,
+        until: Ints,
+        at: Ints,
+        /,
+    ) -> Found:
+        """Adds members that come one after the other. Returns the results at points, each after the first `until[p]` of
+        them and of group `at[p]`."""
+
     def found(self, events: Ints, until: Ints, at: Ints, /) -> Found:
         """Returns the results at points. In `events`, m stands for the arrival of member m, and ~m
         for its departure. The events up to `until[p]` precede point p, which asks for group

@@ -1,3 +1,5 @@
+// Groups of the rows of a key that are numbered as time goes on.
+//
 // Sessions: the rows of a key without a gap between them. They are numbered in the order of their first rows.
 #pragma once
 
@@ -122,5 +124,34 @@ class Sessions {
     PyObject *earliest(PyObject *) {
         if (due.empty()) Py_RETURN_NONE;
         return PyLong_FromLongLong(static_cast<long long>(due.top().first));
+    }
+};
+
+// Spells: the rows of a key that have one mark. The marks of a key only rise.
+class Spells {
+    struct Spell {
+        int64_t mark, number = -1;
+    };
+    std::vector<Spell> of_key;  // the last of each key
+    int64_t spells = 0;
+
+  public:
+    // Takes the next rows: the numbers of their keys, and their marks. Writes the spells that they are in.
+    PyObject *add(PyObject *args) {
+        PyObject *keys_, *marks_, *out_;
+        if (!PyArg_ParseTuple(args, "OOO", &keys_, &marks_, &out_)) throw Raised();
+        Ints keys(keys_), marks(marks_);
+        Out out(out_, true);
+        marks.want(keys.size);
+        out.want(keys.size);
+        for (int64_t i = 0; i < keys.size; ++i) {
+            if (keys.data[i] < 0) throw std::out_of_range("a key below 0");
+            auto key = static_cast<size_t>(keys.data[i]);
+            if (key >= of_key.size()) of_key.resize(key + 1);
+            Spell &own = of_key[key];
+            if (own.number < 0 || own.mark != marks.data[i]) own = {marks.data[i], spells++};
+            out.data[i] = own.number;
+        }
+        Py_RETURN_NONE;
     }
 };

@@ -19,10 +19,9 @@ import pyarrow.compute as pc
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical import program as logical
 from seustream.engine.host.aggregates import spanned, values_of
-from seustream.engine.host.keys import KeyNumbers, firsts
 from seustream.engine.host.rows import leaves
 from seustream.engine.relational.measures import SINCE, Measures, Rows
-from seustream.engine.relational.open_groups import PaneGroups, SessionGroups
+from seustream.engine.relational.open_groups import MergedGroups, PaneGroups, SessionGroups, spread
 from seustream.engine.relational.times import edges, numbers
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.numbers import as_column, order_of
@@ -94,13 +93,6 @@ def closed_periods(every: logical.Periodic, past: Ended, group: Ints) -> Closed:
     return Closed(rows, group, hi - (high - low + 1), hi, group[of], start, end, of)
 
 
-def spread(first: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """Returns the numbers from the first to the last of each row, with the rows that they are of."""
-    count = np.maximum(last - first + 1, 0)
-    of = np.repeat(np.arange(len(first)), count)
-    return of, first[of] + np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
-
-
 def closed_sessions(gap: int, ts: Ints, session: Ints) -> Closed:
     """Closes sessions, which are over and have these rows at times `ts`, in order within each."""
     rows = order_of(session)
@@ -168,33 +160,19 @@ def groups_of_panes(
     held: PaneGroups, measures: Measures, panes: Ints, first: Ints, last: Ints
 ) -> WindowGroups:
     """Returns the groups of the windows from the first to the last of each group of a pane."""
-    of, window = spread(first, last)
-    began, since, whose = held.began(panes)[of], held.since(panes)[of], held.whose(panes)
-    keys, sums, asked = held.keys(panes), held.aggregates, panes[of]
-    if not held.is_whole:
-        # The groups of the panes of a window that have equal keys are one.
-        pairs = [pa.array(measures.groups(keys, len(panes), whose)[of]), pa.array(window)]
-        target = KeyNumbers([pa.int64(), pa.int64()]).numbers(pairs, len(of))
-        sums = held.merged(asked, target)
-        one = firsts(target, 0)
-        began, since = (_least(times, target, len(one)) for times in (began, since))
-        of, window, asked = of[one], window[one], np.arange(len(one))
-    start, end = edges(held.every, window)
+    if held.is_whole:
+        found = MergedGroups(panes, first, held.began(panes), held.since(panes), held.aggregates)
+        asked = panes
+    else:
+        found = held.merged(panes, first, last)
+        asked = np.arange(len(found.one))
+    start, end = edges(held.every, found.window)
 
     def aggregates(some: Ints, faults: Faults) -> list[pa.Array]:
-        return values_of(measures.aggregates, sums.now(asked[some]), faults)
+        return values_of(measures.aggregates, found.aggregates.now(asked[some]), faults)
 
-    whose = None if whose is None else whose[of]
-    return WindowGroups(
-        start, end, began, since, whose, [taken(key, of) for key in keys], aggregates
-    )
-
-
-def _least(times: Ints, group: Ints, count: int) -> Ints:
-    """Returns the least time of each group."""
-    found = np.full(count, np.iinfo(np.int64).max)
-    np.minimum.at(found, group, times)
-    return found
+    keys, whose = held.keys(found.one), held.whose(found.one)
+    return WindowGroups(start, end, found.began, found.since, whose, keys, aggregates)
 
 
 class GroupRows(NamedTuple):

@@ -37,7 +37,13 @@ from seustream.engine.relational.closed import (
     rows_of_groups,
 )
 from seustream.engine.relational.growth import changes_of_groups, changes_of_rows
-from seustream.engine.relational.held import HeldRows, KeyedRows, NumberedRows, SessionRows
+from seustream.engine.relational.held import (
+    HeldRows,
+    KeyedRows,
+    NumberedRows,
+    ReadRows,
+    SessionRows,
+)
 from seustream.engine.relational.measures import Measures
 from seustream.engine.relational.open_groups import (
     OpenGroups,
@@ -52,6 +58,7 @@ from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.numbers import as_column
 from seustream.engine.stream.operator import BEGIN_OF_TIME, EARLIEST
+from seustream.engine.stream.taken import taken
 
 Held = PaneGroups | SessionGroups | HeldRows
 """Groups or rows of windows that are not over."""
@@ -176,18 +183,20 @@ class PeriodCohort:
             one.stirred = one.alone = False
         self.stirred = [one for one in self.stirred if one.stirred]
 
-    def keep(self, rows: pa.Table, whose: Ints | None) -> None:
+    def keep(self, rows: ReadRows) -> None:
         """Keeps more rows, those of each query in the order of their times."""
-        if not rows.num_rows:
+        if not len(rows.times):
             return
         held = self._begun()
         if isinstance(held, OpenGroups):
-            held.take_in(rows, whose)
-        elif isinstance(held, KeyedRows):
-            keys = [rows.column(name).combine_chunks() for name in self.members[0].key_names]
-            held.add_to(held.numbers(keys, rows.num_rows), rows)
+            held.take_in(rows)
+            return
+        table = rows.table(self.members[0].kept_schema)
+        if isinstance(held, KeyedRows):
+            keys = rows.values[: len(self.members[0].computed.keys)]
+            held.add_to(held.numbers(keys, table.num_rows), table)
         else:
-            held.add(rows, whose)
+            held.add(table, rows.whose)
 
     def _begun(self) -> Held:
         """Returns what is kept, in which there may be nothing yet."""
@@ -226,7 +235,8 @@ class PeriodCohort:
             and not held.fill(tables, member.number)
         ):
             return False
-        self.keep(rows, np.full(rows.num_rows, member.number) if self.several else None)
+        whose = np.full(rows.num_rows, member.number) if self.several else None
+        self.keep(ReadRows.of(rows, whose))
         return True
 
     def leave(self, member: PeriodState) -> None:
@@ -240,10 +250,11 @@ class PeriodCohort:
         held = self.held
         if isinstance(held, HeldRows):
             return {"kept": held.table(held.places([member.number]))}
-        rows = [member.kept_schema.empty_table()]
+        schema = member.kept_schema
         if held is None:
-            return {"kept": rows[0]}
-        return {"kept": pa.concat_tables(rows + held.waiting), **held.tables(member.number)}
+            return {"kept": schema.empty_table()}
+        rows = [schema.empty_table(), *(one.table(schema) for one in held.waiting)]
+        return {"kept": pa.concat_tables(rows), **held.tables(member.number)}
 
 
 class _Passed(NamedTuple):
@@ -293,21 +304,19 @@ class _Forward:
         if not coming:
             return
         rows = (coming[0] if len(coming) == 1 else pa.concat_tables(coming)).combine_chunks()
-        fresh, kept = self._evaluated(rows)
-        if self.doubted:
-            return
         whose: Ints | None = None
         if self.cohort.several:
             counts = [sum([part.num_rows for part in one.coming]) for one in self.some]
             whose = np.repeat(np.array([one.number for one in self.some], np.int64), counts)
-            whose = whose if kept is None else whose[kept]
+        fresh = self._evaluated(rows, whose)
+        if self.doubted:
+            return
         for one in self.some:
             one.coming.clear()
-        self.cohort.keep(fresh, whose)
+        self.cohort.keep(fresh)
 
-    def _evaluated(self, rows: pa.Table) -> tuple[pa.Table, Bools | None]:
-        """Returns new rows in the form in which they are kept, and which rows these are, None for
-        all."""
+    def _evaluated(self, rows: pa.Table, whose: Ints | None) -> ReadRows:
+        """Returns new rows as they are kept, without those that do not count."""
         names = {leaf: rows.column(place) for place, leaf in enumerate(self.node.columns, start=1)}
         self.came = times = timestamps(rows)
 
@@ -315,26 +324,26 @@ class _Forward:
             assert isinstance(e, x.ColumnReference)
             return names[e].combine_chunks()
 
-        where: Bools | None = None
+        where: Ints | None = None
         with self.faults.naming(lambda row: f"the row at ts {times[row]}"):
             if not (self.lone is not None and self.lone.numbered):
                 where = self._near(times)
             values = [evaluate(e, leaf, len(times), self.faults) for e in self.measures.read]
             if self.node.where != x.TRUE:
-                where = np.zeros(len(times), np.bool_)
-                where[np.flatnonzero(holds(self.node.where, leaf, len(times), self.faults))] = True
-        stamps = pa.array(times)
+                where = np.flatnonzero(holds(self.node.where, leaf, len(times), self.faults))
         if self.lone is not None and self.lone.numbered:
             # Such rows have numbers instead of times; windows end at one of the rows that came
             # last.
-            stamps = pa.array(np.arange(self.lone.count, self.lone.count + len(times)))
+            times = np.arange(self.lone.count, self.lone.count + len(times))
             self.lone.count += len(times)
-        columns = [stamps, rows.column(rows.num_columns - 1), *values]
-        fresh = pa.table(columns, schema=(self.lone or self.cohort.members[0]).kept_schema)
-        return (fresh if where is None else fresh.filter(pa.array(where))), where
+        oldest = rows.column(rows.num_columns - 1).combine_chunks()
+        if where is None or len(where) == len(times):
+            return ReadRows(times, oldest, values, whose)
+        oldest, *values = (taken(column, where) for column in (oldest, *values))
+        return ReadRows(times[where], oldest, values, None if whose is None else whose[where])
 
-    def _near(self, times: Ints) -> Bools | None:
-        """Returns which times can have windows, or None if all can; the others are faults."""
+    def _near(self, times: Ints) -> Ints | None:
+        """Returns the places of times that can have windows, or None if all can; the others are faults."""
         every = self.node.every
         lasts = every.gap if isinstance(every, logical.Sessions) else every.size + every.offset
         farthest = min(_FARTHEST, HIGH - lasts)
@@ -343,7 +352,7 @@ class _Forward:
             return None
         far = np.flatnonzero(~near)
         self.faults.add(Place(self.node.span, _WINDOWS, _TOO_FAR), len(far), int(far[0]))
-        return near
+        return np.flatnonzero(near)
 
     # --- results --------------------------------------------------------------
 

@@ -18,9 +18,9 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical import program as logical
 from seustream.engine.host.aggregates import spanned, values_of
 from seustream.engine.host.rows import leaves
-from seustream.engine.relational.closed import spread
+from seustream.engine.relational.held import ReadRows
 from seustream.engine.relational.measures import Measures, Rows
-from seustream.engine.relational.open_groups import PaneGroups, SessionGroups
+from seustream.engine.relational.open_groups import PaneGroups, SessionGroups, spread
 from seustream.engine.relational.times import edges, numbers, sessions
 from seustream.engine.relational.told import (
     NOWHERE,
@@ -74,20 +74,19 @@ class _Asked(NamedTuple):
 def changes_of_groups(
     node: logical.PeriodGroups,
     held: PaneGroups | SessionGroups,
-    rows: pa.Table,
+    rows: ReadRows,
     after: int,
     faults: QueryFaults,
 ) -> pa.Table:
     """Adds rows to their groups, by time; returns the changes by those that came after a time."""
     measures = held.measures
-    times, before, *values = (column.combine_chunks() for column in rows.columns)
-    ts, oldest = np.asarray(times), np.asarray(before)
+    ts, oldest, values = rows.times, np.asarray(rows.oldest), rows.values
     mark = ts
     if isinstance(held, PaneGroups):
         of, mark = spread(*numbers(held.every, ts))
         ts, oldest = ts[of], oldest[of]
         values = [taken(column, of) for column in values]
-    keys, own = values[: len(measures.keys)], values[len(measures.keys) :]
+    keys, own = held.parted(values)
     known = len(held)
     group = held.numbers(mark, None, keys, ts, oldest)
     order = order_of(group)

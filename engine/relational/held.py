@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,50 @@ from seustream.engine.relational.slots import Slots
 from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.nearby import Nearby
+from seustream.engine.stream.numbers import as_column
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+
+class ReadRows(NamedTuple):
+    """Rows that have been read: their times, the oldest ones in them, the values of what is asked of them, and with
+    several queries the number of the query of each."""
+
+    times: Ints
+    oldest: pa.Array
+    values: list[pa.Array]
+    whose: Ints | None
+
+    def part(self, begin: int, end: int) -> ReadRows:
+        """Returns the rows from one place to before another."""
+        whose = None if self.whose is None else self.whose[begin:end]
+        columns = (self.oldest, *self.values)
+        oldest, *values = (column.slice(begin, end - begin) for column in columns)
+        return ReadRows(self.times[begin:end], oldest, values, whose)
+
+    @staticmethod
+    def together(parts: Sequence[ReadRows]) -> ReadRows:
+        """Returns the rows of parts, of which there are some, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        oldest, *values = (
+            pa.concat_arrays(some)
+            for some in zip(*((part.oldest, *part.values) for part in parts), strict=True)
+        )
+        owners = [part.whose for part in parts if part.whose is not None]
+        whose = np.concatenate(owners) if owners else None
+        return ReadRows(np.concatenate([part.times for part in parts]), oldest, values, whose)
+
+    @staticmethod
+    def of(rows: pa.Table, whose: Ints | None) -> ReadRows:
+        """Returns rows in the form in which they are kept."""
+        times, oldest, *values = (column.combine_chunks() for column in rows.columns)
+        return ReadRows(np.asarray(times), oldest, values, whose)
+
+    def table(self, schema: pa.Schema) -> pa.Table:
+        """Returns the rows in the form in which they are kept."""
+        return pa.table([as_column(self.times), self.oldest, *self.values], schema=schema)
 
 
 class HeldRows(Slots):

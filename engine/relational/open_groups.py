@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +22,14 @@ from seustream.compiler.logical import program as logical
 from seustream.engine.host.aggregates import Aggregates, AtPoints
 from seustream.engine.host.keys import KeyNumbers, firsts
 from seustream.engine.host.sliding import STATES
-from seustream.engine.relational.held import OpenSessions
+from seustream.engine.kernels import native
+from seustream.engine.relational.held import OpenSessions, ReadRows
 from seustream.engine.relational.measures import Measures
 from seustream.engine.relational.slots import Slots
 from seustream.engine.relational.times import numbers
 from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.nearby import Nearby
+from seustream.engine.stream.numbers import as_column, order_of
 
 Ints = npt.NDArray[np.int64]
 
@@ -34,6 +37,8 @@ _FEW = 4096
 """Members and groups that may be kept beyond those needed."""
 _PANES = 1024
 """Panes in a window from which on rows are kept instead."""
+_SPARSE = 16
+"""Numbers are found by place where they are less than this many times as many."""
 _NOTHING = np.empty(0, np.int64)
 _WHOSE = "whose"
 
@@ -46,7 +51,7 @@ class OpenGroups(Slots, ABC):
         self.measures, self.several = measures, several
         self.later = later
         """Set if rows enter their groups when they are asked for, not when they come."""
-        self.waiting: list[pa.Table] = []
+        self.waiting: list[ReadRows] = []
         """Rows that are not in their groups yet."""
         types = [field for _, field in measures.fields]
         self.key_types, self._types = types[: len(measures.keys)], types[len(measures.keys) :]
@@ -55,7 +60,9 @@ class OpenGroups(Slots, ABC):
     def _begin(self) -> None:
         super().__init__()
         self.aggregates = self.measures.begun(ordered=True)
-        self._began, self._since = Nearby(), Growing()
+        self._began = Nearby()
+        self._since: Growing | None = None
+        """The oldest time in each group; None while these are the times at which they began."""
         self._folded = 0
         """The number of members that were needed when that was last found out."""
         self._entered = 0
@@ -95,51 +102,62 @@ class OpenGroups(Slots, ABC):
 
     def since(self, groups: Ints) -> Ints:
         """Returns the oldest times in some groups."""
+        if self._since is None:
+            return self.began(groups)
         found: Ints = self._since.view[groups]
         return found
 
     # --- members --------------------------------------------------------------
 
-    def take_in(self, rows: pa.Table, whose: Ints | None) -> None:
+    def take_in(self, rows: ReadRows) -> None:
         """Takes rows, those of each query in the order of their times."""
         if self.later:
             self.waiting.append(rows)
             return
-        times, oldest, *values = (column.combine_chunks() for column in rows.columns)
-        keys, own = values[: len(self.key_types)], values[len(self.key_types) :]
-        ts = np.asarray(times)
-        group = self.numbers(self.of_times(ts), whose, keys, ts, np.asarray(oldest))
-        self.age(group, np.asarray(oldest))
+        keys, own = self.parted(rows.values)
+        oldest = np.asarray(rows.oldest)
+        group = self.numbers(self.of_times(rows.times), rows.whose, keys, rows.times, oldest)
+        self.age(group, oldest)
         self.enter(own, group, _NOTHING, _NOTHING)
 
-    def until(self, now: int) -> pa.Table | None:
+    def parted(self, values: list[pa.Array]) -> tuple[list[pa.Array], list[pa.Array]]:
+        """Returns the keys of rows, and the arguments of aggregates."""
+        return values[: len(self.key_types)], values[len(self.key_types) :]
+
+    def until(self, now: int) -> ReadRows | None:
         """Takes the rows up to a time out of those that wait, if there are any."""
-        due = list[pa.Table]()
+        due = list[ReadRows]()
         while self.waiting:
             rows = self.waiting[0]
-            count = int(np.searchsorted(np.asarray(rows.column(0)), now, side="right"))
+            count = int(np.searchsorted(rows.times, now, side="right"))
             if count:
-                due.append(rows.slice(0, count))
-            if count < rows.num_rows:
-                self.waiting[0] = rows.slice(count)
+                due.append(rows.part(0, count))
+            if count < len(rows.times):
+                self.waiting[0] = rows.part(count, len(rows.times))
                 break
             del self.waiting[0]
-        return pa.concat_tables(due) if due else None
+        return ReadRows.together(due) if due else None
 
     def numbers(
         self, mark: Ints, whose: Ints | None, keys: Sequence[pa.Array], ts: Ints, oldest: Ints
     ) -> Ints:
         """Returns the numbers of the groups of rows, and makes those that are new."""
-        known, group = len(self), self._numbered(mark, whose, keys)
-        first = firsts(group, known)
-        self.take(len(first))
-        self._began.append(ts[first])
-        self._since.append(oldest[first])
+        if self._since is None and not np.array_equal(ts, oldest):
+            self._since = Growing()
+            self._since.append(self._began[:])
+        group = self._numbered(mark, whose, keys)
+        first = firsts(group, len(self))
+        if len(first):
+            self.take(len(first))
+            self._began.append(ts[first])
+            if self._since is not None:
+                self._since.append(oldest[first])
         return group
 
     def age(self, group: Ints, oldest: Ints) -> None:
         """Makes groups as old as rows that are in them."""
-        np.minimum.at(self._since.view, group, oldest)
+        if self._since is not None:
+            np.minimum.at(self._since.view, group, oldest)
 
     def enter(
         self, values: Sequence[pa.Array], group: Ints, until: Ints, at: Ints
@@ -234,12 +252,19 @@ class PaneGroups(OpenGroups):
 
     def _begin(self) -> None:
         super()._begin()
-        self._keys = KeyNumbers([*self.key_types, *[pa.int64()] * self.several, pa.int64()])
+        self._keys = KeyNumbers([*self.key_types, *[pa.int64()] * self.several])
+        self._key_of, self._pane_of = Nearby(), Nearby()
+        self._spells = native.Spells()
+        self._pairs = KeyNumbers([pa.int64(), pa.int64()])
 
     @property
     def is_whole(self) -> bool:
         """Returns whether no window has several panes."""
-        return self.later or (self.every.size == self.every.slide and not self.every.cumulates)
+        return self.later or not self._overlaps
+
+    @property
+    def _overlaps(self) -> bool:
+        return self.every.size != self.every.slide or self.every.cumulates
 
     def windows(self, groups: Ints) -> tuple[Ints, Ints]:
         """Returns the numbers of the first and the last window that some groups are in."""
@@ -249,37 +274,67 @@ class PaneGroups(OpenGroups):
         first, last = numbers(self.every, pane * _width(self.every) + self.every.offset)
         return first, last
 
-    def merged(self, source: Ints, target: Ints) -> Aggregates:
-        """Returns aggregates of groups by `target`, each of the rows of the groups in `source` beside it."""
+    def merged(self, panes: Ints, first: Ints, last: Ints) -> MergedGroups:
+        """Returns groups of windows: of each pane's group those from the first to the last, together with the groups of
+        equal keys in the other panes."""
+        of, window = spread(first, last)
+        source, low = panes[of], int(first.min())
+        target, one = _numbers((window - low) * len(self._keys) + self._key_of[source])
         own, found = self.aggregates, self.measures.begun(ordered=True)
         # Members that are kept are in all groups that theirs is in.
         member_of = own.groups(np.arange(len(own)))
-        order = np.argsort(source, kind="stable")
-        low, high = (np.searchsorted(source[order], member_of, side) for side in ("left", "right"))
-        copies = high - low
-        member = np.repeat(np.arange(len(member_of)), copies)
-        at = np.repeat(low - np.cumsum(copies) + copies, copies) + np.arange(len(member))
+        order = order_of(source)
+        copies = np.bincount(source, minlength=len(self))
+        begins = np.cumsum(copies) - copies
+        member, at = spread(begins[member_of], begins[member_of] + copies[member_of] - 1)
         values = [own.values(number, member) for number in range(len(own.types))]
         found.enter(values, target[order][at], _NOTHING, _NOTHING)
         found.kernel.pour(own.kernel, source, target)
-        return found
+        began, since = (
+            _least(times, target, len(one)) for times in (self.began(source), self.since(source))
+        )
+        return MergedGroups(source[one], window[one], began, since, found)
 
     def of_times(self, ts: Ints) -> Ints:
         found: Ints = (ts - self.every.offset) // _width(self.every)
         return found
 
     def marks(self, groups: Ints) -> Ints:
-        return np.asarray(self._keys.column(len(self._keys.types) - 1, groups))
+        return self._pane_of[groups]
 
     def keys(self, groups: Ints) -> list[pa.Array]:
-        return [self._keys.column(number, groups) for number in range(len(self.key_types))]
+        own = self._key_of[groups]
+        return [self._keys.column(number, own) for number in range(len(self.key_types))]
 
     def whose(self, groups: Ints) -> Ints | None:
-        return np.asarray(self._keys.column(len(self.key_types), groups)) if self.several else None
+        if not self.several:
+            return None
+        return np.asarray(self._keys.column(len(self.key_types), self._key_of[groups]))
 
     def _numbered(self, mark: Ints, whose: Ints | None, keys: Sequence[pa.Array]) -> Ints:
-        owners = [] if whose is None else [pa.array(whose)]
-        return self._keys.numbers([*keys, *owners, pa.array(mark)], len(mark))
+        owners = [] if whose is None else [as_column(whose)]
+        key = self._keys.numbers([*keys, *owners], len(mark))
+        if self.later and self._overlaps:  # the windows of a row come before the first of the next
+            group = self._pairs.numbers([as_column(key), as_column(mark)], len(mark))
+        else:
+            group = np.empty(len(mark), np.int64)
+            self._spells.add(key, mark, group)
+        first = firsts(group, len(self))
+        if len(first):
+            self._key_of.append(key[first])
+            self._pane_of.append(mark[first])
+        return group
+
+
+class MergedGroups(NamedTuple):
+    """Groups of windows that have several panes: for each the group of one of its panes, its window, the time of its first
+    row, and the oldest; and their aggregates, numbered in this order."""
+
+    one: Ints
+    window: Ints
+    began: Ints
+    since: Ints
+    aggregates: Aggregates
 
 
 class SessionGroups(OpenGroups):
@@ -321,6 +376,33 @@ def groups_for(
     if panes > (1 if every.by_rows else _PANES):
         return None
     return PaneGroups(measures, every, several, later)
+
+
+def spread(first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Returns the numbers from the first to the last of each row, with the rows that they are of."""
+    count = np.maximum(last - first + 1, 0)
+    of = np.repeat(np.arange(len(first)), count)
+    return of, first[of] + np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
+
+
+def _numbers(keys: Ints) -> tuple[Ints, Ints]:
+    """Numbers keys from 0 up, which are not negative. Returns the number of each, and the place of one of each number."""
+    most = int(keys.max()) + 1
+    if most > _SPARSE * len(keys):
+        _, place, number = np.unique(keys, return_index=True, return_inverse=True)
+        return number, place
+    found = np.full(most, -1)
+    found[keys] = np.arange(len(keys))
+    place = found[found >= 0]
+    found[found >= 0] = np.arange(len(place))
+    return found[keys], place
+
+
+def _least(times: Ints, group: Ints, count: int) -> Ints:
+    """Returns the least time of each group."""
+    found = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(found, group, times)
+    return found
 
 
 def _width(every: logical.Periodic) -> int:
