@@ -60,6 +60,13 @@ class KeyBytes {
 
     int64_t size() const { return column.size(); }
 
+    // Returns the values if they are whole numbers of type T, and none is NULL; otherwise null.
+    template <typename T> const T *whole() const {
+        constexpr char of = sizeof(T) == 1 ? 'c' : sizeof(T) == 2 ? 's' : sizeof(T) == 4 ? 'i' : 'l';
+        const bool full = column.of.null_count == 0 || column.of.buffers[0] == nullptr;
+        return full && format[0] == of ? column.data<T>() : nullptr;
+    }
+
     void append(std::vector<uint8_t> &key, int64_t row) const {
         double real = 0;
         bool there = format[0] != 'n' && column.there(row);
@@ -95,12 +102,28 @@ class KeyBytes {
     }
 };
 
+// Numbers whole numbers as `number_rows` does, without a row of bytes for each.
+template <typename T, typename Fresh>
+void number_whole(const T *values, Codes &codes, int64_t count, int64_t *out, Fresh fresh) {
+    uint8_t key[1 + sizeof(T)] = {1};  // as `KeyBytes` makes it
+    for (int64_t row = 0; row < count; ++row) {
+        std::memcpy(key + 1, values + row, sizeof(T));
+        int64_t known = codes.size();
+        out[row] = codes.code(key, sizeof key);
+        if (out[row] == known) fresh(row);
+    }
+}
+
 // Numbers the combination of values in each of `count` rows. Calls `fresh(row)` for the first row of
 // each that is new.
 template <typename Fresh>
 void number_rows(const std::vector<KeyBytes> &columns, Codes &codes, int64_t count, int64_t *out, Fresh fresh) {
     for (const KeyBytes &column : columns)
         if (column.size() != count) throw std::length_error("columns of other lengths");
+    if (columns.size() == 1) {
+        if (const auto *values = columns[0].whole<int32_t>()) return number_whole(values, codes, count, out, fresh);
+        if (const auto *values = columns[0].whole<int64_t>()) return number_whole(values, codes, count, out, fresh);
+    }
     std::vector<uint8_t> key;
     for (int64_t row = 0; row < count; ++row) {
         key.clear();

@@ -339,7 +339,7 @@ def test_states_are_added_to_those_of_the_same_aggregates_only() -> None:
         one.kernel.pour(other.kernel, some, some)
     with pytest.raises(RuntimeError, match="other parts"):
         one.kernel.pour(one.kernel, some, some)
-    with pytest.raises(IndexError, match="below 0"):
+    with pytest.raises(RuntimeError, match="below 0"):
         one.kernel.pour(begun_alike(one).kernel, some - 1, some)
 
 
