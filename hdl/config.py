@@ -201,8 +201,8 @@ CONFIGURATIONS: dict[str, DeviceConfig] = {
         # The product on an ECP5-85: its block RAM suffices for three areas, and its routing for half of the
         # comparators.
         DeviceConfig(name="default3", streams=3, groups=0, comparators=4),
-        # With groups, on the same part: half the depth.
-        DeviceConfig(name="grouping", streams=3, depth=1024, comparators=4),
+        # With groups, on the same part: for two streams.
+        DeviceConfig(name="grouping", streams=2, comparators=4),
         # The thesis: 8-bit attributes, so that a joined tuple is 8 + 4*4*8 = 136 bits.
         DeviceConfig(
             name="thesis", attribute_width=8, lanes=8, comparisons=256, selectors=1, groups=0
