@@ -9,7 +9,7 @@ bytes of a row as Arrow columns, ts among them; queries read all columns.
 A narrow row has a time and two integers. A wide one has a time, two integers, a bigint, two doubles and a text of
 about 12 bytes. There are half as many keys as rows in a window; *few* are 1,000, other ones in each joined stream, so that
 there are no matches. TUMBLE keeps groups: those of half as many keys as rows count as live rows; those of few keys are set against the rows
-of a window.
+of a window. Figures around 0 are noise of some megabytes.
 `bench memory:join,over` measures some queries anew.
 """
 
