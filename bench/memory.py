@@ -9,7 +9,7 @@ bytes of a row as Arrow columns, ts among them; queries read all columns.
 A narrow row has a time and two integers. A wide one has a time, two integers, a bigint, two doubles and a text of
 about 12 bytes. There are half as many keys as rows in a window; *few* are 1,000, other ones in each joined stream, so that
 there are no matches. TUMBLE keeps groups: those of half as many keys as rows count as live rows; those of few keys are set against the rows
-of a window. Figures around 0 are noise of some megabytes.
+of a window. What is less than nothing, by some megabytes of noise, is 0.
 `bench memory:join,over` measures some queries anew.
 """
 
@@ -93,7 +93,7 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
             columns, base, _ = _child(name, shape, FEW_KEPT)
             _, *full = _child(name, shape, KEPT)
             live = KEPT * WORK[name].live * len(_streams(name))
-            each = [(size - base) / live for size in full]
+            each = [max(0.0, size - base) / live for size in full]
             rows.append((name, shape, columns, *each, *(one / columns for one in each)))
     rows.sort(key=lambda row: PARTS.index(str(row[0])))
     what = f"windows of {KEPT:,} rows a stream, the engine alone, one thread, seed 29"
