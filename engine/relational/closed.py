@@ -21,8 +21,8 @@ from seustream.compiler.logical import program as logical
 from seustream.engine.host.aggregates import spanned, values_of
 from seustream.engine.host.rows import leaves
 from seustream.engine.relational.measures import SINCE, Measures, Rows
-from seustream.engine.relational.open_groups import MergedGroups, PaneGroups, SessionGroups, spread
-from seustream.engine.relational.times import edges, numbers
+from seustream.engine.relational.open_groups import MergedGroups, PaneGroups, SessionGroups
+from seustream.engine.relational.times import edges, numbers, spread
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.numbers import as_column, order_of
 from seustream.engine.stream.sorting import lexsort

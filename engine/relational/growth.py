@@ -20,8 +20,8 @@ from seustream.engine.host.aggregates import spanned, values_of
 from seustream.engine.host.rows import leaves
 from seustream.engine.relational.held import ReadRows
 from seustream.engine.relational.measures import Measures, Rows
-from seustream.engine.relational.open_groups import PaneGroups, SessionGroups, spread
-from seustream.engine.relational.times import edges, numbers, sessions
+from seustream.engine.relational.open_groups import PaneGroups, SessionGroups
+from seustream.engine.relational.times import edges, numbers, sessions, spread
 from seustream.engine.relational.told import (
     NOWHERE,
     Bools,
@@ -224,9 +224,7 @@ def _grouped(every: logical.Periodic | logical.Sessions, group: Ints, ts: Ints) 
         start = ts[rows[np.flatnonzero(begins)]][session]
         return _WindowRows(rows, session, start, ts[rows] + every.gap)
     first, last = numbers(every, ts)
-    copies = last - first + 1
-    rows = np.repeat(np.arange(len(ts)), copies)
-    window = first[rows] + np.arange(len(rows)) - np.repeat(np.cumsum(copies) - copies, copies)
+    rows, window = spread(first, last)
     order = lexsort((rows, window, group[rows]))
     rows, window = rows[order], window[order]
     begins = np.ones(len(rows), np.bool_)

@@ -26,7 +26,7 @@ from seustream.engine.kernels import native
 from seustream.engine.relational.held import OpenSessions, ReadRows
 from seustream.engine.relational.measures import Measures
 from seustream.engine.relational.slots import Slots
-from seustream.engine.relational.times import numbers
+from seustream.engine.relational.times import numbers, spread
 from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.nearby import Nearby
 from seustream.engine.stream.numbers import as_column, order_of
@@ -36,7 +36,7 @@ Ints = npt.NDArray[np.int64]
 _FEW = 4096
 """Members and groups that may be kept beyond those needed."""
 _PANES = 1024
-"""Panes in a window from which on rows are kept instead."""
+"""The most panes of a window; where there are more, rows are kept."""
 _SPARSE = 16
 """Numbers are found by place where they are less than this many times as many."""
 _NOTHING = np.empty(0, np.int64)
@@ -376,13 +376,6 @@ def groups_for(
     if panes > (1 if every.by_rows else _PANES):
         return None
     return PaneGroups(measures, every, several, later)
-
-
-def spread(first: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """Returns the numbers from the first to the last of each row, with the rows that they are of."""
-    count = np.maximum(last - first + 1, 0)
-    of = np.repeat(np.arange(len(first)), count)
-    return of, first[of] + np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
 
 
 def _numbers(keys: Ints) -> tuple[Ints, Ints]:

@@ -70,11 +70,12 @@ class PeriodOperator:
         }
         waiting = pa.concat_tables([schema.empty_table(), *state.coming])
         tables = {f"waiting {self.stream.name}": waiting, **self.cohort.tables(state)}
-        return Snapshot("groups", plain, tables).pack()
+        # An earlier version would read groups as no rows.
+        return Snapshot("groups", plain, tables, 2 if "groups" in tables else 1).pack()
 
     def restore(self, snapshot: bytes) -> None:
         """Restores the groups of a query of the same text; for another query they start afresh."""
-        before, state = unpack(snapshot, "groups"), self.state
+        before, state = unpack(snapshot, "groups", 1, 2), self.state
         plain = before.plain
         if plain["text"] != self.node.text or not self.cohort.take_over(state, before.tables):
             return

@@ -23,6 +23,13 @@ def numbers(every: logical.Periodic, ts: Any) -> tuple[Any, Any]:
     return (since - size) // slide + 1, since // slide
 
 
+def spread(first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Returns the numbers from the first to the last of each row, with the rows that they are of."""
+    count = np.maximum(last - first + 1, 0)
+    of = np.repeat(np.arange(len(first)), count)
+    return of, first[of] + np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
+
+
 def edges(every: logical.Periodic, window: Any) -> tuple[Any, Any]:
     """Returns the beginning and the end of the window with a number, or of several windows."""
     size, slide, offset = every.size, every.slide, every.offset

@@ -53,13 +53,14 @@ class Snapshot:
         return body + _digest(body)
 
 
-def unpack(data: bytes, kind: str, version: int = 1) -> Snapshot:
+def unpack(data: bytes, kind: str, *versions: int) -> Snapshot:
     """Returns the state in `data`; raises `SnapshotDamaged` unless it is whole, of this kind and
-    version."""
+    of one of the versions, 1 if none is given."""
     header, rest = _opened(data)
-    if (header["kind"], header["version"]) != (kind, version):
-        has = f"{header['kind']} {header['version']}"
-        raise SnapshotDamaged(f"a snapshot of {has} where one of {kind} {version} is wanted")
+    version, wanted = header["version"], versions or (1,)
+    if header["kind"] != kind or version not in wanted:
+        has, one = f"{header['kind']} {version}", f"{kind} {' or '.join(map(str, wanted))}"
+        raise SnapshotDamaged(f"a snapshot of {has} where one of {one} is wanted")
     return Snapshot(kind, header["plain"], _tables(header, rest), version)
 
 

@@ -16,6 +16,7 @@ from seustream.engine.relational import closed, cohort, open_groups, slots
 from seustream.engine.relational.held import HeldRows
 from seustream.engine.relational.open_groups import OpenGroups, PaneGroups, SessionGroups
 from seustream.engine.relational.periods import PeriodOperator
+from seustream.engine.stream import snapshot
 from tests.engine.relational.generate import r_stream, s_stream
 from tests.engine.relational.running import at_once, in_pieces
 
@@ -84,9 +85,13 @@ def test_cohorts_beside_rows(seed: int) -> None:
     assert any(want.values())
 
 
-def held_by(run: GraphRun) -> Any:
+def operator_of(run: GraphRun) -> PeriodOperator:
     (operator,) = (one for one in run.operators.values() if isinstance(one, PeriodOperator))
-    return operator.cohort.held
+    return operator
+
+
+def held_by(run: GraphRun) -> Any:
+    return operator_of(run).cohort.held
 
 
 def running(query: str) -> GraphRun:
@@ -159,3 +164,18 @@ def test_rows_of_an_earlier_state_become_groups(window: str, emit: str) -> None:
             [table for _, table in want]
         )
         assert isinstance(held_by(run), OpenGroups)
+
+
+def test_groups_are_refused_where_rows_are_wanted() -> None:
+    """A version that knows rows only would begin with none."""
+    run = running("SELECT count(*) AS n FROM R GROUP BY TUMBLE(ts, 5)")
+    run.push("R", r_stream(random.Random(1), 9))
+    list(run.advance())
+    state = operator_of(run).snapshot()
+    assert snapshot.unpack(state, "groups", 1, 2).version == 2
+    with pytest.raises(
+        snapshot.SnapshotDamaged, match="a snapshot of groups 2 where one of groups 1 is wanted"
+    ):
+        snapshot.unpack(state, "groups")
+    run = running("SELECT median(b) AS n FROM R GROUP BY TUMBLE(ts, 5)")
+    assert snapshot.unpack(operator_of(run).snapshot(), "groups").version == 1
